@@ -45,9 +45,9 @@ def test_a_failed_command_shows_a_pasteable_command_line_and_the_end_of_its_outp
     assert text.endswith("try: look")
 
 
-@pytest.mark.parametrize("said", ["tar: x: No space left on device", "ctr: write /x: no space left on device"])
-def test_a_full_disk_is_the_hint_whatever_else_was_tried(said: str) -> None:
-    failed = CommandFailed(["ctr"], "exit 1", said, hint="look")
+@pytest.mark.parametrize("output", ["tar: x: No space left on device", "ctr: write /x: no space left on device"])
+def test_the_hint_for_a_full_disk_replaces_other_hints(output: str) -> None:
+    failed = CommandFailed(["ctr"], "exit 1", output, hint="look")
     assert failed.disk_full
     assert failed.hint == "free disk space, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE"
     assert not CommandFailed(["ctr"], "exit 1", "no").disk_full

@@ -9,11 +9,11 @@ import pytest
 from testbed import interrupts, process
 from testbed.interrupts import deferred_interrupts
 
-SAID = "cleaning up; on a second interrupt: it stays"
+MESSAGE = "cleaning up; on a second interrupt: it stays"
 
 
 @pytest.fixture(autouse=True)
-def _as_a_program() -> Iterator[None]:
+def default_interrupt_handler() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -21,39 +21,39 @@ def _as_a_program() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_is_reported_and_the_work_finishes(number: signal.Signals) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     handler = signal.getsignal(signal.SIGTERM)
     done = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with deferred_interrupts(said.append, "cleaning up", "it stays"):
+    with deferred_interrupts(messages.append, "cleaning up", "it stays"):
         signal.raise_signal(number)
         signal.raise_signal(number)  # a terminal and a parent process forward the same Ctrl-C
         done = True
     signal.signal(signal.SIGTERM, handler)
     assert done
-    assert said == [SAID]
+    assert messages == [MESSAGE]
 
 
-def interrupted_twice(said: list[str]) -> None:
-    with deferred_interrupts(said.append, "cleaning up", "it stays"):
+def interrupted_twice(messages: list[str]) -> None:
+    with deferred_interrupts(messages.append, "cleaning up", "it stays"):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
 
 def test_a_second_signal_is_obeyed_and_reports_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(interrupts, "_SAME_INTERRUPT", 0)
     with pytest.raises(KeyboardInterrupt):
-        interrupted_twice(said)
-    assert said == [SAID, "it stays"]
+        interrupted_twice(messages)
+    assert messages == [MESSAGE, "it stays"]
 
 
-def test_with_asked_the_interrupt_is_reported_at_once_and_its_duplicate_is_ignored() -> None:
-    said: list[str] = []
-    with deferred_interrupts(said.append, "cleaning up", "it stays", asked=True):
-        assert said == [SAID]
+def test_with_asked_the_interrupt_is_reported_at_once_and_a_duplicate_is_ignored() -> None:
+    messages: list[str] = []
+    with deferred_interrupts(messages.append, "cleaning up", "it stays", asked=True):
+        assert messages == [MESSAGE]
         signal.raise_signal(signal.SIGINT)
-    assert said == [SAID]
+    assert messages == [MESSAGE]
 
 
 def test_with_ends_a_second_signal_ends_the_process_without_a_traceback() -> None:

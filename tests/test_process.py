@@ -1,4 +1,4 @@
-"""Starting, finding and ending real processes."""
+"""Start, find and terminate real processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testbed.process import ProcessId
 from testbed.waiting import Budget, eventually_true
 
 SOON = Budget("soon", 10, "a process starts or ends")
-STUBBORN = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
+IGNORES_SIGTERM = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
 
 
 def started(tmp_path: Path, script: str, *, says: str = "") -> ProcessId:
@@ -109,7 +109,7 @@ def test_a_program_that_handles_sigterm_ends_within_the_grace_period(tmp_path: P
 
 
 def test_a_program_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path) -> None:
-    child = started(tmp_path, STUBBORN, says="deaf")
+    child = started(tmp_path, IGNORES_SIGTERM, says="deaf")
 
     process.kill(child, grace=0.1)
 
@@ -124,7 +124,7 @@ def test_a_process_that_has_ended_can_be_killed(tmp_path: Path) -> None:
 
 
 def test_many_processes_are_killed_together(tmp_path: Path) -> None:
-    children = [started(tmp_path, STUBBORN, says="deaf") for _ in range(3)]
+    children = [started(tmp_path, IGNORES_SIGTERM, says="deaf") for _ in range(3)]
 
     process.kill_all(iter(children))
 
@@ -192,7 +192,7 @@ def test_leaving_a_stream_early_terminates_its_program() -> None:
 def test_leaving_a_stream_early_kills_a_program_that_ignores_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_GRACE", 0.1)
 
-    with process.stream(["sh", "-c", f"echo $$; {STUBBORN}"]) as lines:
+    with process.stream(["sh", "-c", f"echo $$; {IGNORES_SIGTERM}"]) as lines:
         child = ProcessId.of(int(next(lines)))
         assert next(lines) == "deaf"
 
@@ -325,7 +325,7 @@ except KeyboardInterrupt:
 """
 
 
-def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
+def output_after_two_interrupts(tmp_path: Path, at_once: float) -> list[str]:
     """Return the output when a second interrupt follows; within `at_once` seconds both count as one."""
     log = tmp_path / "log"
     argv = [sys.executable, "-c", _CALLS, f"{at_once}"]
@@ -340,14 +340,14 @@ def interrupted_twice(tmp_path: Path, at_once: float) -> list[str]:
     return log.read_text().splitlines()
 
 
-ANSWER = "interrupted: it cleans up first; on a second interrupt: it is killed"
+NOTICE = "interrupted: it cleans up first; on a second interrupt: it is killed"
 
 
 def test_two_interrupts_within_a_second_count_as_one(tmp_path: Path) -> None:
-    assert sorted(interrupted_twice(tmp_path, 60)) == sorted(["up", ANSWER, "heard", "7"])
+    assert sorted(output_after_two_interrupts(tmp_path, 60)) == sorted(["up", NOTICE, "heard", "7"])
 
 
 def test_a_second_interrupt_kills_the_called_program(tmp_path: Path) -> None:
-    said = interrupted_twice(tmp_path, 0)
-    assert sorted(said[:-1]) == sorted(["up", ANSWER, "heard", "it is killed", "ended"])
+    said = output_after_two_interrupts(tmp_path, 0)
+    assert sorted(said[:-1]) == sorted(["up", NOTICE, "heard", "it is killed", "ended"])
     assert said[-1] == "left"

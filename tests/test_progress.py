@@ -1,4 +1,4 @@
-"""Steps, as they are shown without a terminal."""
+"""Steps, as they are printed without a terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.console import Console
 from testbed.progress import Progress, Silent
 
 
-def recorded(*, heartbeat: float = 60) -> tuple[Progress, io.StringIO]:
+def recording_progress(*, heartbeat: float = 60) -> tuple[Progress, io.StringIO]:
     text = io.StringIO()
     return Progress(Console(file=text, width=200, force_terminal=False), heartbeat=heartbeat), text
 
 
 def test_a_step_ends_with_a_line_that_has_its_duration() -> None:
-    progress, text = recorded()
+    progress, text = recording_progress()
 
     with progress.step("cluster [2 nodes]") as step:
         step.note("waiting")
@@ -29,7 +29,7 @@ def test_a_step_ends_with_a_line_that_has_its_duration() -> None:
 
 
 def test_a_failed_step_is_marked_and_its_error_is_raised() -> None:
-    progress, text = recorded()
+    progress, text = recording_progress()
 
     with pytest.raises(KeyError), progress.step("cluster"):
         raise KeyError("x")
@@ -38,7 +38,7 @@ def test_a_failed_step_is_marked_and_its_error_is_raised() -> None:
 
 
 def test_long_steps_print_a_line_at_each_heartbeat() -> None:
-    class Heard(io.StringIO):
+    class HeartbeatSink(io.StringIO):
         beat = threading.Event()
 
         def write(self, text: str) -> int:
@@ -46,7 +46,7 @@ def test_long_steps_print_a_line_at_each_heartbeat() -> None:
                 self.beat.set()
             return super().write(text)
 
-    text = Heard()
+    text = HeartbeatSink()
     progress = Progress(Console(file=text, width=200), heartbeat=0.01)
 
     with progress.step("build") as step:
@@ -58,7 +58,7 @@ def test_long_steps_print_a_line_at_each_heartbeat() -> None:
 
 
 def test_markup_in_a_line_is_printed_literally() -> None:
-    progress, text = recorded()
+    progress, text = recording_progress()
 
     progress.say("[bold]x[/]")
 

@@ -1,4 +1,4 @@
-"""The project as a whole: its files agree with each other, and its modules follow the rules of docs and design."""
+"""The project as a whole: its files are consistent, and its modules follow the rules of the design."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import testbed
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = ("testbed", "fake_driver", "suites")
-GIVEN = {"pyproject.toml", "README.md", "tox.ini", "testbed", "fake_driver", "suites", "manifests", "ci"}
+PROJECT_FILES = {"pyproject.toml", "README.md", "tox.ini", "testbed", "fake_driver", "suites", "manifests", "ci"}
 SOURCES = (*PACKAGES, "ci", "tests")
-MOST_MODULES = 16  # in a folder
-USUAL = {"tests", "docs", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
+MAX_MODULES = 16  # in a folder
+COMMON_FILES = {"tests", "docs", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
 
 
 def modules() -> list[Path]:
@@ -70,9 +70,12 @@ def test_every_dependency_is_used() -> None:
 
 def test_the_top_level_has_no_other_files() -> None:
     ignored = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split() if "*" not in line}
-    there = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    names = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
 
-    assert there - ignored - GIVEN - USUAL - {path.name for path in ROOT.glob("dra-testbed-report*")} == set()
+    assert (
+        names - ignored - PROJECT_FILES - COMMON_FILES - {path.name for path in ROOT.glob("dra-testbed-report*")}
+        == set()
+    )
 
 
 def test_no_module_is_named_utils_or_helpers() -> None:
@@ -87,7 +90,7 @@ def test_no_folder_has_too_many_modules() -> None:
     counts = Counter(str(file.parent.relative_to(ROOT)) for file in files)
 
     assert len(counts) > 20
-    assert {folder: number for folder, number in counts.items() if number > MOST_MODULES} == {}
+    assert {folder: number for folder, number in counts.items() if number > MAX_MODULES} == {}
 
 
 @pytest.mark.parametrize("file", modules(), ids=str)

@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def after(calls: int, answer: str = "there") -> list[str]:
+def answers_after(calls: int, answer: str = "there") -> list[str]:
     return [f"not there {number}" for number in range(calls)] + [answer]
 
 
@@ -49,12 +49,12 @@ def check_of(answers: list[str]) -> Callable[[], str]:
 
 
 def test_a_condition_that_is_met_already_is_not_waited_for(clock: Clock) -> None:
-    assert eventually(check_of(after(0)), "it", BUDGET) == "there"
+    assert eventually(check_of(answers_after(0)), "it", BUDGET) == "there"
     assert clock.pauses == []
 
 
 def test_pauses_grow_up_to_the_longest_one(clock: Clock) -> None:
-    eventually(check_of(after(12)), "it", BUDGET)
+    eventually(check_of(answers_after(12)), "it", BUDGET)
 
     assert clock.pauses[0] == 0.02
     assert clock.pauses == sorted(clock.pauses)
@@ -62,24 +62,24 @@ def test_pauses_grow_up_to_the_longest_one(clock: Clock) -> None:
 
 
 def test_the_longest_pause_can_be_shorter(clock: Clock) -> None:
-    eventually(check_of(after(12)), "it", BUDGET, longest_pause=0.1)
+    eventually(check_of(answers_after(12)), "it", BUDGET, longest_pause=0.1)
 
     assert max(clock.pauses) == 0.1
 
 
 def test_patience_never_shortens_a_budget_below_its_minimum() -> None:
-    looks = Budget("looks", 7, "they come every 5 s", minimum=6)
+    budget = Budget("sync", 7, "syncs come every 5 s", minimum=6)
     stretched = []
     for patience in (0.1, 1, 2):
         set_patience(patience)
-        stretched.append(looks.effective_seconds)
+        stretched.append(budget.effective_seconds)
     set_patience(1)
     assert stretched == [6, 7, 14]
 
 
 def test_after_the_budget_the_error_reports_the_last_observation(clock: Clock) -> None:
     with pytest.raises(WaitTimeout) as late:
-        eventually(check_of(after(1000)), "it to come", BUDGET, hint="look there")
+        eventually(check_of(answers_after(1000)), "it to come", BUDGET, hint="look there")
 
     assert clock.now == pytest.approx(10)
     assert "it to come (patience of a test: 10 s)" in str(late.value)
@@ -89,16 +89,16 @@ def test_after_the_budget_the_error_reports_the_last_observation(clock: Clock) -
 
 
 def test_the_last_check_is_at_the_end_of_the_budget(clock: Clock) -> None:
-    looks: list[float] = []
+    observations: list[float] = []
 
     def check() -> None:
-        looks.append(clock.now)
+        observations.append(clock.now)
         raise NotYet
 
     with pytest.raises(WaitTimeout, match="nothing yet"):
         eventually(check, "it", BUDGET)
 
-    assert looks[-1] == pytest.approx(10)
+    assert observations[-1] == pytest.approx(10)
 
 
 def test_other_errors_are_raised_at_once(clock: Clock) -> None:
@@ -114,7 +114,7 @@ def test_the_patience_factor_scales_every_budget(clock: Clock) -> None:
     set_patience(3)
 
     with pytest.raises(WaitTimeout, match="30 s"):
-        eventually(check_of(after(1000)), "it", BUDGET)
+        eventually(check_of(answers_after(1000)), "it", BUDGET)
     assert clock.now == pytest.approx(30)
 
 
@@ -126,15 +126,15 @@ def test_eventually_true_returns_true_or_false(clock: Clock) -> None:
 
 
 def test_consistently_checks_until_the_end_of_the_budget(clock: Clock) -> None:
-    looks: list[float] = []
+    observations: list[float] = []
 
     def check() -> str:
-        looks.append(clock.now)
+        observations.append(clock.now)
         return "fine"
 
     assert consistently(check, "it to hold", BUDGET) == "fine"
-    assert looks[-1] == pytest.approx(10)
-    assert len(looks) > 40
+    assert observations[-1] == pytest.approx(10)
+    assert len(observations) > 40
 
 
 def test_consistently_reports_the_observation_that_broke_the_claim(clock: Clock) -> None:

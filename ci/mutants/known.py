@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fake_driver.mutants.selection import ALL_MUTANTS
 from fake_driver.crash_points import CRASH_POINTS
+from fake_driver.mutants.selection import ALL_MUTANTS
 from testbed import folders
 
 CLUSTERS = folders.data("manifests") / "clusters" / "mutants"

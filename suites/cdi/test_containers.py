@@ -126,12 +126,12 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
 def test_two_claims_have_no_cdi_id_in_common(scenario, node, kubelets):
     scenario.apply("cdi/two-pods.yaml", node=node)
     first, second = pods = scenario.pods("first", "second").should_run()
-    in_common = kubelets.cdi_ids(first) & kubelets.cdi_ids(second)
+    common_ids = kubelets.cdi_ids(first) & kubelets.cdi_ids(second)
 
     pods.delete().should_be_gone()
 
     # An ID that was defined for one claim is removed with the claim.
-    assert in_common <= kubelets.defined_cdi_ids(node)
+    assert common_ids <= kubelets.defined_cdi_ids(node)
 
 
 @requirement(
@@ -181,6 +181,6 @@ def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, 
     after = kubelets.cdi_definitions(scenario.pod("second").should_run())
 
     # A driver may use one permanent ID for each device, if its definition never changes.
-    changed_its_meaning = {each for each in before.keys() & after.keys() if before[each] != after[each]}
-    assert changed_its_meaning == set()
+    changed_ids = {each for each in before.keys() & after.keys() if before[each] != after[each]}
+    assert changed_ids == set()
     assert before

@@ -110,12 +110,12 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
 )
 def test_a_pod_waits_when_all_devices_are_allocated(scenario, nodes):
     scenario.apply("basic/everything.yaml")
-    hoarders = scenario.daemonset("hoarder").pods_on(nodes).should_run()
+    users = scenario.daemonset("hoarder").pods_on(nodes).should_run()
     scenario.apply("claims/one-more.yaml")
     one_more = scenario.pod("one-more").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     scenario.delete("daemonset", "hoarder")
-    hoarders.should_be_gone()
+    users.should_be_gone()
     one_more.should_run()
 
     assert one_more.seen_devices == one_more.devices

@@ -104,10 +104,10 @@ def test_each_container_has_the_health_of_its_own_device(scenario):
 )
 def test_containers_have_devices_of_different_health(scenario):
     scenario.apply("health/well-and-not.yaml")
-    well, not_well = scenario.pod("pod").should_run().containers("well", "not-well")
+    healthy, unhealthy = scenario.pod("pod").should_run().containers("well", "not-well")
 
-    well.should_have_health("devices/well", "Healthy")
-    not_well.should_have_health("devices/not-well", "Unhealthy")
+    healthy.should_have_health("devices/well", "Healthy")
+    unhealthy.should_have_health("devices/not-well", "Unhealthy")
 
 
 @requirement(

@@ -137,8 +137,8 @@ def test_the_newest_metadata_version_comes_first(scenario):
 )
 def test_two_drivers_allocate_devices_for_one_request(scenario, driver, node):
     own, other = max(driver.devices_on(node)), max(driver.companion_with_identity.devices_on(node))
-    said = {"own": driver.identity(own), "other": driver.companion_with_identity.identity(other)}
-    scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **said)
+    identities = {"own": driver.identity(own), "other": driver.companion_with_identity.identity(other)}
+    scenario.apply("metadata/two-drivers.yaml", other_driver=driver.companion.name, **identities)
     container, claim = scenario.pod("pod").should_run().container("workload"), scenario.claim("both")
 
     assert claim.devices == {own, other}

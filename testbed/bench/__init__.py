@@ -1,1 +1,1 @@
-"""Measurements, each with a peer that is measured in the same run: the machine is noisy, a ratio is not."""
+"""Benchmarks, used by `dra-testbed bench`. Each has a peer that is measured in the same run, because ratios are less noisy than times."""

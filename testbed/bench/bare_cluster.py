@@ -1,4 +1,4 @@
-"""Where `bench driver` lets drivers work: an API server alone, a node that is only an object, and allocated claims. No kubelet, no pods."""
+"""The cluster of `bench driver`: an API server with a Node object and allocated claims, but without a kubelet and pods."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from testbed.waiting import Budget, NotYet, eventually
 
 _NODE = "bench"
 _API = "resource.k8s.io/v1"
-_BOOTSTRAP = Budget("bootstrap", 30, "the API server makes its own namespaces in a second after it is ready")
-# A node has its CDI files in memory: /var/run is a tmpfs there.
-_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders are made by tempfile, with a name of their own
+_BOOTSTRAP = Budget("bootstrap", 30, "the API server creates its namespaces within a second after it is ready")
+# On a node /var/run is a tmpfs, so CDI files are in memory.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - tempfile creates the folders in it
 _WRITES = re.compile(r'^apiserver_request_total\{[^}]*resource="resourceslices"[^}]*\} (\d+)', re.MULTILINE)
 _READS = re.compile(r'verb="(?:GET|LIST|WATCH)"|dry_run="All"')
 
 
 @dataclass
 class BareCluster:
-    """One API server, as the measuring sees it."""
+    """An API server with one Node object, and the credentials that all drivers use."""
 
     folder: Path
     kube: Kube
@@ -43,130 +43,132 @@ class BareCluster:
 
     @contextlib.contextmanager
     def driver_environment(self) -> Iterator[DriverEnvironment]:
-        """Fresh folders for one driver."""
+        """Yield the connection to the API server with new folders for one driver, which are removed at the end."""
         memory = _MEMORY if _MEMORY.is_dir() else None
         with (
             tempfile.TemporaryDirectory(prefix="dra-", dir=self.folder) as disk,
             tempfile.TemporaryDirectory(prefix="dra-testbed-cdi-", dir=memory) as cdi,
         ):
             plugins, registry = Path(disk) / "p", Path(disk) / "r"
-            for made in (plugins, registry):
-                made.mkdir()
-            own = {"token": self.folder / "token", "kubeconfig": self.folder / "kubeconfig"}
+            for each in (plugins, registry):
+                each.mkdir()
+            credentials = {"token": self.folder / "token", "kubeconfig": self.folder / "kubeconfig"}
             authority = self.folder / "authority.crt"
-            yield DriverEnvironment(plugins, registry, Path(cdi), self.server, authority=authority, node=_NODE, **own)
+            yield DriverEnvironment(
+                plugins, registry, Path(cdi), self.server, authority=authority, node=_NODE, **credentials
+            )
 
-    def claims(self, driver: MeasuredDriver, count: int, held: int) -> list[ClaimRef]:
-        """Claims that are allocated, as if the scheduler had been there; each has a device that none of its next `held` has."""
-        return [self._claim(driver, index, driver.device(index % held)) for index in range(count)]
+    def create_claims(self, driver: MeasuredDriver, count: int, devices: int) -> list[ClaimRef]:
+        """Create claims and allocate them to this number of devices in turn, as the scheduler would do."""
+        return [self._create_claim(driver, index, driver.device(index % devices)) for index in range(count)]
 
     def clear_device_status(self, claims: Sequence[ClaimRef]) -> None:
-        """Take away what drivers wrote into the claims' status, so that they have it to write again: a kubelet's claims are new."""
-        told = {
+        """Clear the device status of claims, so that drivers write it again, as they do for the new claims of a kubelet."""
+        with_status = {
             each["metadata"]["uid"] for each in self.kube.list(_API, "ResourceClaim") if each["status"].get("devices")
         }
         for claim in claims:
-            if claim.uid in told:
+            if claim.uid in with_status:
                 path = f"/apis/{_API}/namespaces/{claim.namespace}/resourceclaims/{claim.name}/status"
                 change = {"status": {"devices": None}}
                 self.kube.request("PATCH", path, body=change, content_type="application/merge-patch+json")
 
     def slices(self, driver: MeasuredDriver) -> list[Object]:
-        """What the driver has published."""
+        """Return the slices that the driver has published."""
         return self.kube.list(_API, "ResourceSlice", fieldSelector=f"spec.driver={driver.name}")
 
     def delete_slices(self, driver: MeasuredDriver) -> None:
-        """Take the driver's slices away, as a kubelet does when it starts."""
+        """Delete the driver's slices, as a kubelet does when it starts."""
         for each in self.slices(driver):
             self.kube.delete(each)
 
-    def writes(self) -> int:
-        """How often somebody has asked to write a slice since the API server started, by its own count."""
+    def slice_writes(self) -> int:
+        """Return the number of write requests for slices since the API server started, from its metrics."""
         text = str(self.kube.request("GET", "/metrics", timeout=30))
         return sum(int(line[1]) for line in _WRITES.finditer(text) if not _READS.search(line[0]))
 
-    def _claim(self, driver: MeasuredDriver, index: int, device: str) -> ClaimRef:
+    def _create_claim(self, driver: MeasuredDriver, index: int, device: str) -> ClaimRef:
         name = f"{driver.name}-{index}"
         request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
         spec = {"devices": {"requests": [request]}}
         meta = {"name": name, "namespace": "default"}
-        made = self.kube.create({"apiVersion": _API, "kind": "ResourceClaim", "metadata": meta, "spec": spec})
+        claim = self.kube.create({"apiVersion": _API, "kind": "ResourceClaim", "metadata": meta, "spec": spec})
         result = {"request": "gpu", "driver": driver.name, "pool": _NODE, "device": device}
-        self.kube.update({**made, "status": {"allocation": {"devices": {"results": [result]}}}}, subresource="status")
-        return ClaimRef("default", name, made["metadata"]["uid"])
+        self.kube.update({**claim, "status": {"allocation": {"devices": {"results": [result]}}}}, subresource="status")
+        return ClaimRef("default", name, claim["metadata"]["uid"])
 
 
 @contextlib.contextmanager
 def start_bare_cluster(kubernetes: str, progress: Progress) -> Iterator[BareCluster]:
-    """An API server of that version with nothing else; it ends, and all of it goes, at the end."""
+    """Start etcd and an API server of this version, and remove them with all their files at the end."""
     lock = lock_for(kubernetes)
     programs = ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
     spec = ClusterSpec(lock.kubernetes, nodes=1)
     config = TestbedConfig(name=f"bench-{secrets.token_hex(3)}", kubernetes=kubernetes, nodes=1)
     with (
         tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder,
-        temporary_cluster_folder(config, progress) as cluster,
+        temporary_cluster_folder(config, progress) as cluster_folder,
     ):
         with progress.step(f"etcd and API server {lock.kubernetes}"):
-            made = creation.start_control_plane(config.name, spec, Artifacts(programs), cluster)
-            creation.wait_for_api_server(made)
-            bare = BareCluster(
-                Path(folder), Kube(made.kubeconfig), _write_authority(Path(folder), made.kubeconfig), lock.kubernetes
-            )
-            _create_node_and_token(bare)
-        yield bare
+            control_plane = creation.start_control_plane(config.name, spec, Artifacts(programs), cluster_folder)
+            creation.wait_for_api_server(control_plane)
+            kubeconfig = control_plane.kubeconfig
+            server = _write_authority(Path(folder), kubeconfig)
+            cluster = BareCluster(Path(folder), Kube(kubeconfig), server, lock.kubernetes)
+            _create_node_and_token(cluster)
+        yield cluster
 
 
-def _create_node_and_token(bare: BareCluster) -> None:
-    """A node, and a token that may do everything: the same one for each driver."""
+def _create_node_and_token(cluster: BareCluster) -> None:
+    """Create the Node, and write a token and a kubeconfig with all permissions, which every driver uses."""
 
     def account() -> Object:
-        if not bare.kube.find("v1", "Namespace", "default"):
+        if not cluster.kube.find("v1", "Namespace", "default"):
             raise NotYet("no namespace default")
-        return bare.kube.create(_named("v1", "ServiceAccount", "bench", namespace="default"))
+        return cluster.kube.create(_object("v1", "ServiceAccount", "bench", namespace="default"))
 
     eventually(account, "the namespace default", _BOOTSTRAP, longest_pause=0.1)
-    bare.kube.create(_named("v1", "Node", _NODE))
-    bare.kube.create(
-        _named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "bench")
+    cluster.kube.create(_object("v1", "Node", _NODE))
+    cluster.kube.create(
+        _object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "bench")
         | {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
             "subjects": [{"kind": "ServiceAccount", "name": "bench", "namespace": "default"}],
         }
     )
     path = "/api/v1/namespaces/default/serviceaccounts/bench/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
-    token = bare.kube.request("POST", path, body=asked)["status"]["token"]
-    (bare.folder / "token").write_text(token)
-    _write_kubeconfig(bare, token)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+    token = cluster.kube.request("POST", path, body=request)["status"]["token"]
+    (cluster.folder / "token").write_text(token)
+    _write_kubeconfig(cluster, token)
 
 
 def _write_authority(folder: Path, kubeconfig: Path) -> str:
-    """Lay out the API server's certificate authority; returns its address."""
+    """Write the API server's certificate authority into the folder; return the server's address."""
     cluster = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
     (folder / "authority.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
     return str(cluster["server"])
 
 
-def _write_kubeconfig(bare: BareCluster, token: str) -> None:
-    cluster = {"server": bare.server, "certificate-authority": str(bare.folder / "authority.crt")}
+def _write_kubeconfig(cluster: BareCluster, token: str) -> None:
+    entry = {"server": cluster.server, "certificate-authority": str(cluster.folder / "authority.crt")}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": cluster}],
+        "clusters": [{"name": "bench", "cluster": entry}],
         "users": [{"name": "bench", "user": {"token": token}}],
         "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
         "current-context": "bench",
     }
-    (bare.folder / "kubeconfig").write_text(json.dumps(content))
+    (cluster.folder / "kubeconfig").write_text(json.dumps(content))
 
 
-def _named(api_version: str, kind: str, name: str, **more: str) -> Object:
+def _object(api_version: str, kind: str, name: str, **more: str) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **more}}
 
 
 def count_published_devices(slices: Sequence[Object]) -> int:
-    """How many devices complete pools hold; a pool that is being rewritten counts nothing."""
+    """Return the number of devices in a complete pool, or 0 if slices are missing or of different generations."""
     generations = {each["spec"]["pool"]["generation"] for each in slices}
     complete = len(generations) == 1 and len(slices) == slices[0]["spec"]["pool"]["resourceSliceCount"]
     return sum(len(each["spec"].get("devices", ())) for each in slices) if complete else 0

@@ -1,4 +1,4 @@
-"""What `bench driver` found, as a table: medians with their spread, the ratio to each peer, and the bound beside it. Pure."""
+"""The results of `bench driver` as a table: medians with their spread, ratios to each peer, and bounds. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MANY_DEVICES = 1000
 
 @dataclass(frozen=True)
 class Quantity:
-    """One line: what was measured, and what ours must keep: so many times a peer's median, and an absolute bound."""
+    """A line of the table: a measured quantity, and the largest ratio to a peer and the largest value that our driver may have."""
 
     key: str
     title: str
@@ -22,7 +22,7 @@ class Quantity:
     digits: int = 2
 
     def bound(self) -> str:
-        """The bounds in words."""
+        """Return the bounds as text."""
         relative = f"<= {self.max_ratio:g} x" if self.max_ratio is not None else ""
         absolute = f"<= {self.max_value:g} {self.unit}".rstrip() if self.max_value is not None else ""
         return ", ".join(filter(None, (relative, absolute)))
@@ -60,42 +60,48 @@ QUANTITIES = (
 
 @dataclass
 class Comparison:
-    """All values of all drivers. The first driver is ours, the others are its peers."""
+    """All values of all drivers: our driver and its peers.
+
+    `failures` has the reasons for missing values; the drivers in `permanently_failed` would fail again in the next round.
+    """
 
     ours: str
     versions: dict[str, str]
     kubernetes: str
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     failures: dict[str, dict[str, str]] = field(default_factory=dict)
-    excluded: set[str] = field(default_factory=set)
+    permanently_failed: set[str] = field(default_factory=set)
 
     def add(self, driver: str, key: str, value: float) -> None:
-        """One value of one round."""
+        """Add the value of one round."""
         self.values.setdefault(driver, {}).setdefault(key, []).append(value)
 
     def add_failure(self, driver: str, what: str, why: str, *, permanent: bool = False) -> None:
-        """Why there is no value."""
+        """Record why a value is missing. A permanent failure would occur again in the next round."""
         self.failures.setdefault(driver, {})[what] = why
         if permanent:
-            self.excluded.add(driver)
+            self.permanently_failed.add(driver)
 
     @property
     def peers(self) -> list[str]:
-        """The drivers that ours is compared with."""
+        """Return the titles of the drivers that ours is compared with."""
         return [title for title in self.versions if title != self.ours]
 
     def median(self, driver: str, key: str) -> float | None:
-        """The middle value; None where there is none."""
+        """Return the median, or None if there are no values."""
         values = self.values.get(driver, {}).get(key)
         return statistics.median(values) if values else None
 
     def ratio(self, peer: str, key: str) -> float | None:
-        """Our median in units of a peer's."""
+        """Return the ratio of our median to a peer's, or None if one of them is missing."""
         own, other = self.median(self.ours, key), self.median(peer, key)
         return None if own is None or not other else own / other
 
     def meets_bounds(self, quantity: Quantity) -> bool | None:
-        """Whether ours keeps all bounds; without our value none is kept. None: there is no bound, or no value of a peer beside it."""
+        """Return whether our driver meets all bounds; without a value it does not.
+
+        Return None if there is no bound, or if a ratio has a bound but no peer has a value.
+        """
         own = self.median(self.ours, quantity.key)
         if quantity.max_ratio is None and quantity.max_value is None:
             return None
@@ -107,19 +113,21 @@ class Comparison:
         return max(ratios) <= quantity.max_ratio if ratios else None
 
     def header(self) -> list[str]:
-        """The titles of the columns."""
+        """Return the titles of the columns."""
         return ["what", *self.versions, *(f"ratio to {peer}" for peer in self.peers), "bound"]
 
     def rows(self) -> list[list[str]]:
-        """A line for each quantity."""
+        """Return a row for each quantity."""
         return [self._row(quantity) for quantity in QUANTITIES]
 
     def failure_lines(self) -> list[str]:
-        """Why some numbers are missing."""
-        return [f"{driver}, {what}: {why}" for driver, said in self.failures.items() for what, why in said.items()]
+        """Return the reasons for missing values, one line each."""
+        return [
+            f"{driver}, {what}: {why}" for driver, reasons in self.failures.items() for what, why in reasons.items()
+        ]
 
     def as_data(self) -> dict[str, object]:
-        """For `-o json`."""
+        """Return the data for `-o json`."""
         lines = [
             {
                 "key": q.key,
@@ -164,6 +172,6 @@ class Comparison:
 
 
 def percentile(values: Sequence[float], rank: int) -> float:
-    """The smallest value that so many percent of all values do not exceed."""
+    """Return the smallest value that is at least as large as `rank` percent of all values."""
     ordered = sorted(values)
     return ordered[math.ceil(len(ordered) * rank / 100) - 1]

@@ -1,7 +1,7 @@
-"""`dra-testbed bench driver`: our fake driver beside two Go drivers, each called as the kubelet calls it, in turn and in one run.
+"""`dra-testbed bench driver`: compare the fake driver with two Go drivers in the same run, with the calls of a kubelet.
 
-A number counts only when the work was done: slices are there, answers name CDI devices that exist, and nothing stays after unprepare.
-What a driver cannot do is refused with the reason, and shown as that.
+A value counts only if the driver did its work: all slices are published, answers name CDI devices that exist, and unprepare removes
+them. Otherwise the reason is shown instead of the value.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from testbed.binaries import ensure, inventory, peers
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.progress import Progress
 
-_MAX_PREPARED = 100  # claims that are prepared at the same time at most: each has a device of its own
-_CONCURRENCY = (1, 8)  # what the kubelet does with one pod, and on a busy node
+_MAX_PREPARED = 100  # claims, each with its own device
+_CONCURRENCY = (1, 8)  # calls of a kubelet with one pod, and on a busy node
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How much is measured."""
+class DriverBenchPlan:
+    """The amount of work in a run of the benchmark."""
 
     kubernetes: str
     claims: int = 200
     rounds: int = 3
     idle: float = 20.0
-    build: bool = True  # peers that are not in the cache
+    build: bool = True  # build peers that are not in the cache
 
 
-def measure(plan: Plan, progress: Progress) -> Comparison:
-    """All rounds of all drivers; they take turns, so that what else the machine does hits each alike."""
+def measure(plan: DriverBenchPlan, progress: Progress) -> Comparison:
+    """Measure all drivers. They take turns in each round, so that other load on the machine affects all of them."""
     drivers = _measured_drivers(plan, progress)
-    found = Comparison(drivers[0].title, {each.title: each.version for each in drivers}, plan.kubernetes)
+    comparison = Comparison(drivers[0].title, {each.title: each.version for each in drivers}, plan.kubernetes)
     with start_bare_cluster(plan.kubernetes, progress) as cluster:
         with progress.step(f"{plan.claims} claims for each of {len(drivers)} drivers"):
-            claims = {each.title: cluster.claims(each, plan.claims, _MAX_PREPARED) for each in drivers}
+            claims = {each.title: cluster.create_claims(each, plan.claims, _MAX_PREPARED) for each in drivers}
         for number, each in itertools.product(range(1, plan.rounds + 1), drivers):
             with progress.step(f"round {number} of {plan.rounds}: {each.title}"):
-                _DriverRound(each, cluster, plan, claims[each.title], found).measure()
-    return found
+                _DriverRound(each, cluster, plan, claims[each.title], comparison).measure()
+    return comparison
 
 
-def _measured_drivers(plan: Plan, progress: Progress) -> list[MeasuredDriver]:
+def _measured_drivers(plan: DriverBenchPlan, progress: Progress) -> list[MeasuredDriver]:
     lock = peers()
     makers = {"dra-example-kubeletplugin": example_driver, "dra-test-driver": upstream_driver}
     if plan.build:
         programs = ensure(lock, list(makers), progress=progress, sources=["build"])
     else:
-        programs = {name: held[0] for name, held in inventory(lock).items() if held}
+        programs = {name: cached[0] for name, cached in inventory(lock).items() if cached}
     return [
         fake_driver(),
         *(make(programs[name], lock.program(name).version) for name, make in makers.items() if name in programs),
@@ -69,18 +69,18 @@ def _measured_drivers(plan: Plan, progress: Progress) -> list[MeasuredDriver]:
 
 @dataclass
 class _DriverRound:
-    """One driver's turn in one round."""
+    """The measurement of one driver in one round."""
 
     driver: MeasuredDriver
     cluster: BareCluster
-    plan: Plan
+    plan: DriverBenchPlan
     claims: Sequence[ClaimRef]
-    found: Comparison
+    comparison: Comparison
 
     def measure(self) -> None:
-        """Once with as many devices as one slice holds, and once with a thousand."""
+        """Measure the driver with one full slice of devices, and with a thousand devices."""
         self._measure_one_slice()
-        if self.driver.title not in self.found.excluded:
+        if self.driver.title not in self.comparison.permanently_failed:
             self._measure_many_devices()
 
     def _measure_one_slice(self) -> None:
@@ -120,34 +120,34 @@ class _DriverRound:
                     self._note({"writes, one changed": process.writes})
 
     def _call(self, process: DriverProcess, kubelet: KubeletClient, concurrency: int, suffix: str = "") -> None:
-        """Prepare and unprepare all claims, as many as there are devices in one go; looks at the work between the timed parts."""
+        """Prepare and unprepare all claims in batches, and check the driver's work outside of the measured time."""
         self.cluster.clear_device_status(self.claims)
-        took: dict[str, list[float]] = {"prepare": [], "unprepare": []}
+        latencies: dict[str, list[float]] = {"prepare": [], "unprepare": []}
         for start in range(0, len(self.claims), _MAX_PREPARED):
-            some = self.claims[start : start + _MAX_PREPARED]
-            prepared = kubelet.prepare(some, concurrency)
+            batch = self.claims[start : start + _MAX_PREPARED]
+            prepared = kubelet.prepare(batch, concurrency)
             process.check_prepared(prepared.ids)
-            released = kubelet.unprepare(some, concurrency)
-            process.check_unprepared([claim.uid for claim in some])
-            took["prepare"] += prepared.milliseconds
-            took["unprepare"] += released.milliseconds
-        for verb, values in took.items():
+            unprepared = kubelet.unprepare(batch, concurrency)
+            process.check_unprepared([claim.uid for claim in batch])
+            latencies["prepare"] += prepared.milliseconds
+            latencies["unprepare"] += unprepared.milliseconds
+        for verb, values in latencies.items():
             self._note({f"{verb} p{rank}, {concurrency}{suffix}": percentile(values, rank) for rank in (50, 99)})
 
     def _note(self, values: dict[str, float]) -> None:
         for key, value in values.items():
-            self.found.add(self.driver.title, key, value)
+            self.comparison.add(self.driver.title, key, value)
 
     @contextlib.contextmanager
     def _recording_failures(self, what: str, *, permanent: bool = False) -> Iterator[None]:
-        """What the driver does wrong in there is a reason and no number; what is ours ends the bench.
+        """Record a failure of the driver as the reason for missing values. Other errors end the benchmark.
 
-        `permanent`: it would be the same in the next round.
+        `permanent` means that the driver would also fail in the next round.
         """
         try:
             yield
-        except (DriverFailed, WaitTimeout) as refused:
-            self.found.add_failure(self.driver.title, what, refused.what, permanent=permanent)
+        except (DriverFailed, WaitTimeout) as failed:
+            self.comparison.add_failure(self.driver.title, what, failed.what, permanent=permanent)
 
     @contextlib.contextmanager
     def _deleting_slices(self) -> Iterator[None]:

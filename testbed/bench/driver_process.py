@@ -1,4 +1,4 @@
-"""A driver that runs as a plain process while it is measured: from its start until its slices are there, what it weighs, what it leaves."""
+"""A measured driver as a process on this host: its start, its memory and CPU time, and its CDI files. Used by driver.py."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from testbed.kube.client import Object
 from testbed.process import ProcessId
 from testbed.waiting import Budget, NotYet, consistently, eventually
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # JSON is YAML too, and the C one is quick
-_PUBLISHED = Budget("published", 10, "a driver that starts needs a second")
-_SETTLED = Budget("settled", 2, "what a start leaves for later is no idleness")
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # reads JSON too; the loader in C is faster
+_PUBLISHED = Budget("published", 10, "a driver starts within a second")
+_SETTLED = Budget("settled", 2, "a driver may finish its start in the background")
 _GRACE = 5.0
 
 
 @dataclass(frozen=True)
 class DriverProcess:
-    """A driver at work, and what its start took."""
+    """A running driver, with the duration and the number of slice writes of its start."""
 
     driver: MeasuredDriver
     process: ProcessId
@@ -39,56 +39,54 @@ class DriverProcess:
 
     @property
     def registration(self) -> Path:
-        """The socket that the kubelet would find."""
-        found = [path for path in self.environment.registry.iterdir() if path.is_socket()]
-        if len(found) != 1:
-            raise DriverFailed(f"{self.driver.title} has {len(found)} registration sockets")
-        return found[0]
+        """Return the path of the registration socket."""
+        sockets = [path for path in self.environment.registry.iterdir() if path.is_socket()]
+        if len(sockets) != 1:
+            raise DriverFailed(f"{self.driver.title} has {len(sockets)} registration sockets, expected one")
+        return sockets[0]
 
     @property
     def resident_mib(self) -> float:
-        """MiB of memory that is resident (VmRSS), shared pages included."""
+        """Return the resident memory (VmRSS) in MiB, including shared pages."""
         self.check_alive()
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
     def idle_cpu_percent(self, seconds: float) -> float:
-        """Percent of a core that it takes while nobody asks for anything."""
-        consistently(self.check_alive, "the driver to live", _SETTLED)
-        began, before = time.monotonic(), self._cpu()
-        consistently(
-            self.check_alive, "the driver to live", Budget("idle", seconds, "long enough for what is periodic")
-        )
-        return 100 * (self._cpu() - before) / (time.monotonic() - began)
+        """Return the CPU time without any calls, in percent of a core."""
+        consistently(self.check_alive, "the driver to run", _SETTLED)
+        began, before = time.monotonic(), self._cpu_seconds()
+        consistently(self.check_alive, "the driver to run", Budget("idle", seconds, "includes periodic work"))
+        return 100 * (self._cpu_seconds() - before) / (time.monotonic() - began)
 
     def check_alive(self) -> None:
-        """A driver that ended has failed; its last words say why."""
+        """Raise DriverFailed with the last line of the log if the driver has ended."""
         if not process.alive(self.process):
-            raise DriverFailed(f"{self.driver.title} ended: {_last_log_line(self.log)}")
+            raise DriverFailed(f"{self.driver.title} ended; its last log line: {_last_log_line(self.log)}")
 
     def cdi_names(self) -> set[str]:
-        """All qualified names that its CDI files define."""
+        """Return all qualified device names in the driver's CDI files."""
         files = [path for path in self.environment.cdi.iterdir() if path.suffix in {".json", ".yaml"}]
         specs = [yaml.load(path.read_text(), _Loader) for path in files]  # noqa: S506 - both loaders are the safe ones
         return {f"{spec['kind']}={device['name']}" for spec in specs for device in spec["devices"]}
 
     def check_prepared(self, ids: dict[str, tuple[str, ...]]) -> None:
-        """Each answer names CDI devices, and each of them is in a file."""
+        """Raise DriverFailed unless each claim has CDI IDs and all of them are defined in CDI files."""
         defined = self.cdi_names()
         for uid, names in ids.items():
             if not names or not defined.issuperset(names):
                 raise DriverFailed(
-                    f"{self.driver.title} answered {names} for claim {uid}, and no CDI file says what that is"
+                    f"{self.driver.title} answered with CDI IDs {names} for claim {uid}, but no CDI file defines them"
                 )
 
     def check_unprepared(self, uids: Iterable[str]) -> None:
-        """Nothing of these claims is left."""
+        """Raise DriverFailed if CDI files still define devices of these claims."""
         left = [name for name in self.cdi_names() if any(uid in name for uid in uids)]
         if left:
-            raise DriverFailed(f"{self.driver.title} left CDI devices behind: {left[:3]}")
+            raise DriverFailed(f"{self.driver.title} did not remove CDI devices after unprepare: {left[:3]}")
 
-    def _cpu(self) -> float:
-        """Seconds on a CPU, of all threads, those that have ended included."""
+    def _cpu_seconds(self) -> float:
+        """Return the CPU time of all threads, including those that have ended."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -97,29 +95,27 @@ class DriverProcess:
 def running_driver(
     driver: MeasuredDriver, cluster: BareCluster, environment: DriverEnvironment, devices: int, changed: int = 0
 ) -> Iterator[DriverProcess]:
-    """Start a driver, wait until all its devices are published, and end it. Its slices stay."""
+    """Start a driver, wait until all its devices are published, and terminate it at the end. Its slices remain."""
     argv, env = driver.command(environment, devices, changed)
     log = environment.plugins / "log"
-    (environment.plugins / driver.name).mkdir(
-        exist_ok=True
-    )  # a DaemonSet mounts it; the upstream test driver does not make it
-    before, was_there = cluster.writes(), {_version(each) for each in cluster.slices(driver)}
+    # A DaemonSet mounts this folder. The upstream test driver does not create it.
+    (environment.plugins / driver.name).mkdir(exist_ok=True)
+    writes, old_versions = cluster.slice_writes(), {_version(each) for each in cluster.slices(driver)}
     began = time.perf_counter()
     started = DriverProcess(driver, process.start(process.kill_with_parent(argv), log=log, env=env), environment, log)
 
     def published() -> float:
         slices = cluster.slices(driver)
         started.check_alive()
-        is_new = not changed or any(_version(each) not in was_there for each in slices)
-        if not slices or count_published_devices(slices) != devices or not is_new:
-            raise NotYet(
-                f"{len(slices)} slices with {count_published_devices(slices) if slices else 0} devices; its log ends: {_last_log_line(log)}"
-            )
+        is_new = not changed or any(_version(each) not in old_versions for each in slices)
+        count = count_published_devices(slices) if slices else 0
+        if not slices or count != devices or not is_new:
+            raise NotYet(f"{len(slices)} slices with {count} devices; its last log line: {_last_log_line(log)}")
         return time.perf_counter() - began
 
     try:
         seconds = eventually(published, f"{devices} devices of {driver.title}", _PUBLISHED, longest_pause=0.01)
-        yield DriverProcess(driver, started.process, environment, log, seconds, cluster.writes() - before)
+        yield DriverProcess(driver, started.process, environment, log, seconds, cluster.slice_writes() - writes)
     finally:
         process.kill(started.process, grace=_GRACE)
 
@@ -130,4 +126,4 @@ def _version(slice_: Object) -> str:
 
 def _last_log_line(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    return lines[-1][:400] if lines else "(it said nothing)"
+    return lines[-1][:400] if lines else "(no output)"

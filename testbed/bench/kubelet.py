@@ -1,4 +1,4 @@
-"""The kubelet's side of a driver's sockets, for measuring: it asks who is there, says that it is registered, and calls, each call timed."""
+"""A gRPC client that registers a driver and calls it as the kubelet does, and measures the time of each call. Used by driver.py."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ import grpc
 from testbed.errors import DriverFailed
 from testbed.kubelet.stubs import dra_v1_pb2, dra_v1_pb2_grpc, registration_v1_pb2, registration_v1_pb2_grpc
 
-_RPC_TIMEOUT = 45.0  # seconds, as the kubelet has
-_NEWEST = "v1.DRAPlugin"
+_RPC_TIMEOUT = 45.0  # seconds, the same as in the kubelet
+_SERVICE = "v1.DRAPlugin"
 
 
 @dataclass(frozen=True)
 class ClaimRef:
-    """How the kubelet names a claim."""
+    """A reference to a claim, as in the kubelet's requests."""
 
     namespace: str
     name: str
     uid: str
 
     def message(self) -> dra_v1_pb2.Claim:
-        """On the wire."""
+        """Return the protobuf message."""
         return dra_v1_pb2.Claim(namespace=self.namespace, name=self.name, uid=self.uid)
 
 
 @dataclass(frozen=True)
 class TimedResponses:
-    """What many calls brought: the CDI ids of each claim, and how many milliseconds each call took."""
+    """The CDI IDs of each claim by its UID, and the milliseconds of each call."""
 
     ids: dict[str, tuple[str, ...]]
     milliseconds: tuple[float, ...]
 
 
 class KubeletClient:
-    """One connection to a driver, found through its registration socket; usable in `with`."""
+    """A connection to a driver that was registered through its registration socket. Use it in a `with` statement."""
 
     def __init__(self, registration: Path) -> None:
         with _rpc_errors_are_driver_failures("register"), grpc.insecure_channel(f"unix:{registration}") as channel:
             stub = registration_v1_pb2_grpc.RegistrationStub(channel)
             info = stub.GetInfo(registration_v1_pb2.InfoRequest(), timeout=_RPC_TIMEOUT, wait_for_ready=True)
-            if _NEWEST not in info.supported_versions:
-                raise DriverFailed(f"{info.name} speaks {', '.join(info.supported_versions)}, but not {_NEWEST}")
+            if _SERVICE not in info.supported_versions:
+                supported = ", ".join(info.supported_versions)
+                raise DriverFailed(f"{info.name} does not support {_SERVICE}, only {supported}")
             stub.NotifyRegistrationStatus(
                 registration_v1_pb2.RegistrationStatus(plugin_registered=True), timeout=_RPC_TIMEOUT
             )
@@ -65,11 +66,11 @@ class KubeletClient:
         self._channel.close()
 
     def prepare(self, claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
-        """NodePrepareResources for each claim, in a call of its own."""
+        """Call NodePrepareResources once for each claim."""
         return _timed(self._prepare, claims, concurrency)
 
     def unprepare(self, claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
-        """NodeUnprepareResources for each claim, in a call of its own."""
+        """Call NodeUnprepareResources once for each claim."""
         return _timed(self._unprepare, claims, concurrency)
 
     def _prepare(self, claim: ClaimRef) -> Any:
@@ -85,12 +86,12 @@ class KubeletClient:
 
 @contextlib.contextmanager
 def _rpc_errors_are_driver_failures(what: str) -> Iterator[None]:
-    """A call that the driver does not answer, because it ended or refuses it or takes too long, is its failure."""
+    """Convert a failed call to DriverFailed, also if the driver has ended or does not answer in time."""
     try:
         yield
     except grpc.RpcError as failed:
-        said = f"{failed.code().name}: {failed.details()}" if isinstance(failed, grpc.Call) else str(failed)
-        raise DriverFailed(f"the driver did not {what}: {said}") from failed
+        reason = f"{failed.code().name}: {failed.details()}" if isinstance(failed, grpc.Call) else str(failed)
+        raise DriverFailed(f"the driver did not {what}: {reason}") from failed
 
 
 def _timed(call: Callable[[ClaimRef], Any], claims: Sequence[ClaimRef], concurrency: int) -> TimedResponses:
@@ -106,10 +107,10 @@ def _timed(call: Callable[[ClaimRef], Any], claims: Sequence[ClaimRef], concurre
 
 
 def _ids(answer: Any, claim: ClaimRef) -> tuple[str, ...]:
-    """The CDI ids in the claim's entry; an entry that is missing or says an error is the driver's failure."""
+    """Return the CDI IDs of the claim in an answer. Raises DriverFailed if the claim has no entry or an error."""
     if claim.uid not in answer.claims:
-        raise DriverFailed(f"the answer has no entry for claim {claim.name}")
+        raise DriverFailed(f"the driver's answer has no entry for claim {claim.name}")
     entry = answer.claims[claim.uid]
     if entry.error:
-        raise DriverFailed(f"claim {claim.name}: {entry.error}")
+        raise DriverFailed(f"the driver returned an error for claim {claim.name}: {entry.error}")
     return tuple(name for device in getattr(entry, "devices", ()) for name in device.cdi_device_ids)

@@ -1,4 +1,4 @@
-"""The drivers that `bench driver` measures: how each is started, and what it calls its devices."""
+"""The drivers that `bench driver` measures, with their command lines and the names of their devices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 
 from testbed import __version__, folders
 
-# What one ResourceSlice holds: the upstream test driver puts all of its devices into one.
-DEVICES_PER_SLICE = 128
+DEVICES_PER_SLICE = 128  # the limit of a ResourceSlice; the upstream test driver publishes only one slice
 _GPU = {
     "kind": "gpu",
     "attributes": {"model": "LATEST-GPU-MODEL", "driverVersion": {"version": "1.0.0"}},
@@ -22,7 +21,7 @@ _GPU = {
 
 @dataclass(frozen=True)
 class DriverEnvironment:
-    """Where a driver works: folders of its own, and how it reaches the API server."""
+    """The folders of a driver, and its access to the API server."""
 
     plugins: Path
     registry: Path
@@ -36,7 +35,7 @@ class DriverEnvironment:
 
 @dataclass(frozen=True)
 class MeasuredDriver:
-    """One driver. `command` starts it with so many devices, the last of which are changed."""
+    """A driver. `command` returns its command line and environment for a number of devices, and how many of them have changed."""
 
     title: str
     version: str
@@ -47,19 +46,19 @@ class MeasuredDriver:
 
 
 def fake_driver() -> MeasuredDriver:
-    """The fake driver of this installation, run by this Python."""
+    """Return the fake driver of this installation, run by this Python."""
 
     def command(environment: DriverEnvironment, devices: int, changed: int) -> tuple[list[str], Mapping[str, str]]:
         hardware = environment.plugins / "hardware.yaml"
         hardware.write_text(json.dumps(_hardware(devices, changed)))
-        words = {
+        settings = {
             "node": environment.node, "hardware": hardware, "driver": "gpu.dra-testbed.example", "registry": environment.registry,
             "plugins": environment.plugins, "cdi": environment.cdi, "api-server": environment.server, "token-file": environment.token,
             "ca-file": environment.authority,
         }  # fmt: skip
         path = os.pathsep.join([str(folders.packages()), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        flags = [f"--{name}={value}" for name, value in words.items()]
-        # As in its image: compiled ahead of time, logs unbuffered.
+        flags = [f"--{name}={value}" for name, value in settings.items()]
+        # The same settings as in the image.
         return [sys.executable, "-m", "fake_driver", *flags], {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
     return MeasuredDriver(
@@ -68,7 +67,7 @@ def fake_driver() -> MeasuredDriver:
 
 
 def example_driver(program: Path, version: str) -> MeasuredDriver:
-    """SIG Node's reference in Go. Its client may ask as often as it likes: five requests a second are its default."""
+    """Return SIG Node's example driver, without the rate limit of its API client (five requests per second by default)."""
 
     def command(environment: DriverEnvironment, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
         flags = {
@@ -82,7 +81,7 @@ def example_driver(program: Path, version: str) -> MeasuredDriver:
 
 
 def upstream_driver(program: Path, version: str) -> MeasuredDriver:
-    """The driver of Kubernetes' own end-to-end tests. It keeps what it prepared in memory only."""
+    """Return the driver of Kubernetes' end-to-end tests, which keeps prepared claims only in memory."""
 
     def command(environment: DriverEnvironment, devices: int, _: int) -> tuple[list[str], Mapping[str, str]]:
         flags = {
@@ -96,8 +95,8 @@ def upstream_driver(program: Path, version: str) -> MeasuredDriver:
 
 
 def _hardware(devices: int, changed: int) -> dict[str, object]:
-    """A hardware file; the devices at the end may be of another model."""
-    other = {**_GPU, "attributes": {**_GPU["attributes"], "model": "OTHER-GPU-MODEL"}}  # type: ignore[dict-item]  # it is the dict above
+    """Return the content of a hardware file; the changed devices are at the end and have another model."""
+    other = {**_GPU, "attributes": {**_GPU["attributes"], "model": "OTHER-GPU-MODEL"}}  # type: ignore[dict-item]  # the dict above
     groups = [{**_GPU, "count": devices - changed}, *([{**other, "count": changed}] if changed else [])]
     return {
         "apiVersion": "dra-testbed/v1alpha1",

@@ -1,4 +1,4 @@
-"""How much memory a testbed takes: the proportional set size of every process in its machines, containers included."""
+"""The memory of a testbed: the proportional set size (PSS) of all processes on its nodes. Used by up.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from pathlib import Path
 
 
 def pss_mib(inits: Iterable[int]) -> float:
-    """MiB of all processes that live in the PID namespaces of these first processes."""
-    spaces = {str(Path(f"/proc/{init}/ns/pid").readlink()) for init in inits}
-    return (
-        sum(_pss(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _space(entry) in spaces) / 1024
-    )
+    """Return the PSS in MiB of all processes in the PID namespaces of these init processes."""
+    namespaces = {str(Path(f"/proc/{init}/ns/pid").readlink()) for init in inits}
+    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and _namespace(entry) in namespaces]
+    return sum(map(_pss, processes)) / 1024
 
 
-def _space(entry: Path) -> str:
+def _namespace(entry: Path) -> str:
     try:
         return str((entry / "ns/pid").readlink())
     except OSError:

@@ -1,4 +1,4 @@
-"""docs/performance.md, written by `bench driver --write`: the machine, the versions and the table. What explains it is in page.md."""
+"""Render docs/performance.md for `bench driver --write`: the machine, the versions and the table. The other text is in page.md."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from testbed.bench.comparison import Comparison
 from testbed.rendering import render_file
 
 
-def render_page(found: Comparison, claims: int, rounds: int) -> str:
-    """The whole page."""
+def render_page(comparison: Comparison, claims: int, rounds: int) -> str:
+    """Return the page."""
     facts: dict[str, object] = {
         "machine": describe_machine(),
-        "versions": ", ".join(f"{title} {version}" for title, version in found.versions.items()),
-        "kubernetes": found.kubernetes,
+        "versions": ", ".join(f"{title} {version}" for title, version in comparison.versions.items()),
+        "kubernetes": comparison.kubernetes,
         "python": platform.python_version(),
         "claims": claims,
         "rounds": rounds,
-        "table": markdown_table(found.header(), found.rows()),
-        "reasons": [" ".join(reason.split()) for reason in found.failure_lines()],
+        "table": markdown_table(comparison.header(), comparison.rows()),
+        "reasons": [" ".join(line.split()) for line in comparison.failure_lines()],
     }
     return render_file(Path(__file__).with_name("page.md"), facts)
 
 
 def describe_machine() -> str:
-    """This machine in words that do not name it."""
+    """Return a description of this machine without its host name."""
     model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     total = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
     memory = f"{int(total[1]) / 2**20:.0f} GiB" if total else "an unknown amount"
@@ -36,6 +36,6 @@ def describe_machine() -> str:
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """Markdown; numbers stand on the right."""
+    """Return a table in Markdown, with numbers aligned to the right."""
     ruler = ["---", *("---:" for _ in header[1:-1]), "---"]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, ruler, *rows))

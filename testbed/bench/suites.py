@@ -1,7 +1,7 @@
-"""`dra-testbed bench suites`: how long the suites take, as `run` runs them, with one worker and with two; what a scenario and a claim cost.
+"""`dra-testbed bench suites`: the duration of the suites with different numbers of workers, and the overhead of scenarios and claims.
 
-Each figure has its peer in the same round: two workers against one, a pod with a claim against a pod without. The disruptive tests, which
-take turns however many workers there are, are a figure of their own.
+Peers are measured in the same round: two workers and one, a pod with a claim and a pod without. Disruptive tests always run one at a
+time, so they have their own figure.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from testbed.vocabulary.world import RESOURCE, World
 
 T = TypeVar("T")
 
-_PODS = 5  # a kubelet looks at its pods once in a second, so a single start says little
+_PODS = 5  # a kubelet syncs its pods once per second, so the duration of a single start varies
 _SLEEP = ["sh", "-c", "trap exit TERM; sleep infinity & wait"]
 _SLOWEST = 10
 _PARALLEL_TIERS, _SERIAL_TIERS = (Tier.STATIC, Tier.E2E), (Tier.DISRUPTIVE,)
-_WHOLE, _DISRUPTIVE, _RATIO = "whole, disruptive ones apart", "disruptive ones", "two workers / one"
-_OVERHEAD, _CLAIM = "scenario beyond its pods", "pod with claim minus pod without"
+_WHOLE, _DISRUPTIVE, _RATIO = "up, suites and down, without disruptive tests", "disruptive tests", "two workers / one"
+_OVERHEAD, _CLAIM = "scenario without pods", "pod with a claim, minus pod without"
 _BOUNDS = {_DISRUPTIVE: 300, _RATIO: 0.65, _OVERHEAD: 0.15, _CLAIM: 0.15}
 _WHOLE_BOUNDS = {profiles.FULL: 360, profiles.CORE: 125, profiles.SMOKE: 90}
 
 
 def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress) -> list[Figure]:
-    """Rounds on a testbed of their own each; the slowest tests come last."""
+    """Measure each round on a new testbed; the figures of the slowest tests come last."""
     bounds = {**_BOUNDS, _WHOLE: _WHOLE_BOUNDS[profiles.profile(profile).name]}
     samples, tests = [], []
     for number in range(1, rounds + 1):
@@ -52,63 +52,67 @@ def measure(config: TestbedConfig, rounds: int, profile: str, progress: Progress
             samples.append(sample)
             tests.append(seconds)
     slowest = sorted(tests[0], key=lambda name: -statistics.median(each.get(name, 0) for each in tests))[:_SLOWEST]
-    found = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", bounds)]
-    return found + [Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest]
+    result = [replace(each, unit="") if each.name == _RATIO else each for each in figures(samples, "s", bounds)]
+    return result + [Figure(f"  {name}", "s", tuple(each[name] for each in tests if name in each)) for name in slowest]
 
 
 def _round(config: TestbedConfig, profile: str, *, two_first: bool) -> tuple[dict[str, float], dict[str, float]]:
-    made, up = _timed(lambda: bring_up(config, Silent(), ephemeral=True))
+    testbed, up = _timed(lambda: bring_up(config, Silent(), ephemeral=True))
     try:
-        small = _measure_pods(made)
-        _, usual = _timed(lambda: _run_suites(made, profile, _PARALLEL_TIERS, "auto"))
-        lane = (
-            {_DISRUPTIVE: _timed(lambda: _run_suites(made, profile, _SERIAL_TIERS, 0))[1]}
+        overheads = _measure_pods(testbed)
+        _, usual = _timed(lambda: _run_suites(testbed, profile, _PARALLEL_TIERS, "auto"))
+        disruptive = (
+            {_DISRUPTIVE: _timed(lambda: _run_suites(testbed, profile, _SERIAL_TIERS, 0))[1]}
             if _has_disruptive(profile)
             else {}
         )
         runs = {}
         for workers in (2, 0) if two_first else (0, 2):
-            runs[workers] = _timed(lambda workers=workers: _run_suites(made, profile, _PARALLEL_TIERS, workers))  # type: ignore[misc]  # bound now
+            runs[workers] = _timed(lambda workers=workers: _run_suites(testbed, profile, _PARALLEL_TIERS, workers))  # type: ignore[misc]  # bound now
     finally:
         _, down = _timed(lambda: tear_down(config.name, Silent()))
     (report, one), (_, two) = runs[0], runs[2]
     sample = {
         _WHOLE: up + usual + down,
-        **lane,
-        "suites, as many workers as `run` takes": usual,
+        **disruptive,
+        "suites, workers as in `run`": usual,
         "suites, one worker": one,
         "suites, two workers": two,
         _RATIO: two / one,
-        **small,
+        **overheads,
     }
     return sample, {row.id: row.seconds for row in report.requirements if row.attempts}
 
 
 def _has_disruptive(profile: str) -> bool:
-    entries, wanted = catalogue.read([folders.data("suites")]).entries, profiles.profile(profile)
-    return any(wanted.has(each.requirement.id) and each.requirement.tier in _SERIAL_TIERS for each in entries)
+    entries, selected = catalogue.read([folders.data("suites")]).entries, profiles.profile(profile)
+    return any(selected.has(each.requirement.id) and each.requirement.tier in _SERIAL_TIERS for each in entries)
 
 
 def _run_suites(
-    made: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | Literal["auto"]
+    testbed: Testbed, profile: str, tiers: tuple[Tier, ...], workers: int | Literal["auto"]
 ) -> DriverConformanceReport:
     with tempfile.TemporaryDirectory(prefix="dra-testbed-bench-") as folder:
         into = Path(folder)
-        request = RunRequest(testbed=made.name, report=into, tiers=tiers, profile=profile, workers=workers)
+        request = RunRequest(testbed=testbed.name, report=into, tiers=tiers, profile=profile, workers=workers)
         with report_folder.reserve(into):
             report = run_suites(request, quiet=True)
     if report.result not in (Result.CONFORMANT, Result.PARTIAL):
-        why = "; ".join(report.reasons)
-        raise TestbedError(f"the suites are {report.result}, so their time says nothing: {why}", hint="dra-testbed run")
+        reasons = "; ".join(report.reasons)
+        raise TestbedError(
+            f"cannot measure the suites, because their result is {report.result}: {reasons}", hint="dra-testbed run"
+        )
     return report
 
 
-def _measure_pods(made: Testbed) -> dict[str, float]:
-    """Medians over a few scenarios: without a pod, with one, and with one that has a claim."""
-    if made.driver_file is None:
-        raise UsageError("there is nothing to judge without a driver", hint="leave out --driver none")
-    image = made.config.images.workload or WORKLOAD.reference
-    world = World(made.owner, made.kube, made.driver_file, folders.data("manifests") / "suites", image, "bench")
+def _measure_pods(testbed: Testbed) -> dict[str, float]:
+    """Return medians over a few scenarios without a pod, with a pod, and with a pod that has a claim."""
+    if testbed.driver_file is None:
+        raise UsageError("the suites need a driver", hint="leave out --driver none")
+    image = testbed.config.images.workload or WORKLOAD.reference
+    world = World(
+        testbed.owner, testbed.kube, testbed.driver_file, folders.data("manifests") / "suites", image, "bench"
+    )
     empty, without, with_claim = [], [], []
     for _ in range(_PODS):
         empty.append(_timed(lambda: _create_claim(world))[1])
@@ -126,7 +130,7 @@ def _create_claim(world: World) -> None:
 
 
 def _start_pod(world: World, *, with_claim: bool) -> float:
-    """Seconds from the first request until a pod runs."""
+    """Return the seconds from the first API request until a pod runs."""
     with new_scenario(world, "BENCH") as scenario:
         began = time.monotonic()
         if with_claim:
@@ -149,7 +153,7 @@ def _claim(world: World, namespace: str) -> Object:
 
 def _pod(world: World, namespace: str, *, with_claim: bool) -> Object:
     container: dict[str, Any] = {
-        "name": "it",
+        "name": "main",
         "image": world.workload_image,
         "command": _SLEEP,
     }

@@ -1,6 +1,6 @@
-"""`dra-testbed bench up`: how long `up` and `down` take, phase by phase, and what an idle testbed weighs.
+"""`dra-testbed bench up`: the duration of `up` and `down` with all their steps, and the memory of an idle testbed.
 
-The peer is etcd and one API server alone, started the same way in the same run: no `up` can be quicker than that.
+The peer is etcd with one API server, started in the same way in the same run: no `up` can be faster than that.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from testbed.providers.base import Artifacts, ClusterSpec
 from testbed.providers.local import LocalProvider, creation
 from testbed.waiting import Budget, NotYet, eventually
 
-_IDLE = Budget("idle", 5, "what start-up still does in the background settles within it")
+_IDLE = Budget("idle", 5, "the background work of a start ends")
 
 
 def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figure]:
-    """Bring testbeds up and down, in turn with the peer and without a driver; all figures, with the issue's bounds."""
+    """Bring up and tear down the peer, a testbed without a driver and one with the driver in turn; return all figures."""
     bare = replace(config, driver=None)
     plain, driven, memory = [], [], []
     for number in range(1, rounds + 1):
@@ -41,7 +41,7 @@ def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figu
 
 
 def _api_server_alone(config: TestbedConfig) -> float:
-    """Seconds until an API server of the same kind is ready that nobody competes with."""
+    """Return the seconds until etcd and an API server are ready that have the host for themselves."""
     provider = LocalProvider()
     lock = lock_for(config.kubernetes)
     programs = ensure(lock, provider.programs(), progress=Silent())
@@ -75,16 +75,16 @@ def _named(sample: dict[str, float], what: str) -> dict[str, float]:
 
 
 def _measure_memory(config: TestbedConfig) -> dict[str, float]:
-    """The memory once it has not grown for a second."""
+    """Return the memory when it has not changed much for a few observations."""
     cluster = state.cluster_folder(config.name)
     inits = [int(path.read_text().split()[0]) for path in cluster.glob("**/pids/init")]
-    seen = [0.0]
+    observed = [0.0]
 
     def settled() -> float:
         now = pss_mib(inits)
-        seen.append(now)
-        if len(seen) < 4 or abs(now - seen[-3]) > 20:
+        observed.append(now)
+        if len(observed) < 4 or abs(now - observed[-3]) > 20:
             raise NotYet(f"{now:.0f} MiB and still changing")
         return now
 
-    return {"memory, idle": eventually(settled, "the memory to settle", _IDLE)}
+    return {"memory, idle": eventually(settled, "the memory to stop changing", _IDLE)}

@@ -1,6 +1,6 @@
-"""The upstream programs of one Kubernetes version: what is locked, the cache, and where it is filled from.
+"""The upstream programs of a Kubernetes version: lock files, the cache, and the sources that fill it.
 
-Knows nothing of clusters.
+Independent of clusters.
 """
 
 from testbed.binaries.fetch import ensure, inventory

@@ -1,7 +1,7 @@
-"""Builds programs from Go modules whose sources are all pinned by a committed go.sum. A source for fetch.py.
+"""Builds programs from Go modules, with sources pinned by a committed go.sum. A source for `fetch`.
 
-One run of the compiler per module: it keeps all cores busy, and what programs share is compiled once. Each
-program is handed over as soon as it is linked, so that whoever is killed loses little; what was compiled stays in Go's cache.
+The go command runs once per module, so that all cores are busy and shared packages are compiled once. Each program is cached as soon as it
+is linked, so that a killed build loses little; compiled packages stay in Go's own cache.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,67 +23,64 @@ from testbed.errors import CommandFailed
 
 
 class BuildSource:
-    """Compiles what is asked, in the order in which it is asked."""
+    """Compiles the requested programs, in their order."""
 
-    word = "build"
+    name = "build"
 
-    def supply(self, order: FetchRequest) -> None:
-        """Build all programs; they come from one upstream, so from one module."""
-        upstream = order.programs[0].upstream
+    def fetch(self, request: FetchRequest) -> None:
+        """Build the requested programs, which are of one upstream and so of one module."""
+        upstream = request.programs[0].upstream
         _require_c_toolchain(upstream)
-        go = find_go(upstream.module_folder, order.store, order.step)
-        with order.store.scratch() as scratch:
-            module, made, work = scratch / "module", scratch / "made", scratch / "work"
+        go = find_go(upstream.module_folder, request.store, request.step)
+        with request.store.scratch() as scratch:
+            module, output, work = scratch / "module", scratch / "output", scratch / "work"
             shutil.copytree(upstream.module_folder, module)
-            made.mkdir()
+            output.mkdir()
             work.mkdir()
-            with _collecting(order, made):
-                _compile(go, order, module, made, work)
+            with _collecting(request, output):
+                _compile(go, request, module, output, work)
 
 
-def _compile(go: Go, order: FetchRequest, module: Path, made: Path, work: Path) -> None:
-    upstream, packages = order.programs[0].upstream, [program.package for program in order.programs]
-    order.step.note(f"Go {'.'.join(map(str, go.version))}: looking at the sources")
+def _compile(go: Go, request: FetchRequest, module: Path, output: Path, work: Path) -> None:
+    upstream, packages = request.programs[0].upstream, [program.package for program in request.programs]
+    request.step.note(f"Go {'.'.join(map(str, go.version))}: resolving the sources")
     compiled = 0
     try:
         with process.stream(
-            [go.path, "build", "-v", *_flags(order.programs[0], order.store), "-o", f"{made}/", *packages],
-            env=_environment(upstream, order.store, work), cwd=module,
+            [go.path, "build", "-v", *_flags(request.programs[0], request.store), "-o", f"{output}/", *packages],
+            env=_environment(upstream, request.store, work), cwd=module,
         ) as lines:  # fmt: skip
             for line in lines:
                 compiled += not line.startswith("go: ")
-                order.step.note(
+                request.step.note(
                     line.removeprefix("go: ")
                     if line.startswith("go: ")
                     else f"compiling, {compiled} packages so far: {line}"
                 )
     except CommandFailed as failed:
-        raise Unavailable(_why(failed.output), cure=_cure(failed.output)) from failed
-    order.step.note("linking")
+        raise Unavailable(_reason(failed.output), hint=_hint(failed.output)) from failed
+    request.step.note("linking")
 
 
 @contextmanager
-def _collecting(order: FetchRequest, made: Path) -> Iterator[None]:
-    """Hand over each program when it appears.
-
-    The go command renames what it has linked into `made`, on one file system: what is there is whole.
-    """
-    left = list(order.programs)
+def _collecting(request: FetchRequest, output: Path) -> Iterator[None]:
+    """Cache each program when it appears in `output`. Programs there are complete: the go command renames them into it."""
+    left = list(request.programs)
     ended = threading.Event()
     failures: list[BaseException] = []
 
-    def look() -> None:
+    def collect() -> None:
         for program in list(left):
-            file = made / executable_name(program.package)
+            file = output / executable_name(program.package)
             if file.exists():
                 left.remove(program)
-                order.keep(program, file, "")
+                request.add_to_cache(program, file, "")
 
     def watch() -> None:
         try:
             while not ended.wait(0.5):
-                look()
-        except BaseException as failed:  # noqa: BLE001 - it is raised again where the build was asked for
+                collect()
+        except BaseException as failed:  # noqa: BLE001 - raised again by the calling thread
             failures.append(failed)
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -95,29 +92,29 @@ def _collecting(order: FetchRequest, made: Path) -> Iterator[None]:
         watcher.join()
     if failures:
         raise failures[0]
-    look()
+    collect()
 
 
 def executable_name(package: str) -> str:
-    """What the go command calls the executable of a package: its last word that is not a version."""
-    words = package.split("/")
-    return words[-2] if re.fullmatch(r"v\d+", words[-1]) else words[-1]
+    """Return the name that the go command gives to a package's executable: its last path element that is not a version."""
+    elements = package.split("/")
+    return elements[-2] if re.fullmatch(r"v\d+", elements[-1]) else elements[-1]
 
 
 def _flags(program: Program, store: BinaryCache) -> list[str]:
     build = program.upstream.build
-    ldflags = " ".join(program.fill(flag, store.arch) for flag in build.ldflags)
+    ldflags = " ".join(program.expand(flag, store.arch) for flag in build.ldflags)
     tags = ["-tags", " ".join(build.tags)] if build.tags else []
     return ["-mod=readonly", "-trimpath", "-buildvcs=false", *tags, "-ldflags", ldflags]
 
 
 def _environment(upstream: Upstream, store: BinaryCache, work: Path) -> dict[str, str]:
-    """The user's environment (proxies, Go's caches), without what would change the outcome."""
-    own = {
+    """Return the user's environment (proxies, Go's caches) with fixed values for what would change the result."""
+    fixed = {
         "CGO_ENABLED": str(int(upstream.build.cgo)), "GOOS": "linux", "GOARCH": store.arch,
         "GOTMPDIR": str(work), "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "", "GOEXPERIMENT": "", "GO111MODULE": "on",
     }  # fmt: skip
-    return {"HOME": str(Path.home()), **os.environ, **own}
+    return {"HOME": str(Path.home()), **os.environ, **fixed}
 
 
 def _require_c_toolchain(upstream: Upstream) -> None:
@@ -135,30 +132,25 @@ def _require_c_toolchain(upstream: Upstream) -> None:
         ]
     if missing:
         raise Unavailable(
-            f"{upstream.name} needs a C compiler and libraries, missing: {', '.join(missing)}",
-            cure=_apt(missing),
+            f"{upstream.name} needs a C compiler and libraries; missing: {', '.join(missing)}",
+            hint=f"apt install {' '.join(missing)}",
         )
 
 
-def _apt(packages: Sequence[str]) -> str:
-    return f"apt install {' '.join(packages)}"
+_NETWORK_ERRORS = ("dial tcp", "no such host", "connection refused", "i/o timeout", "403 Forbidden", "proxyconnect")
 
 
-_NO_PROXY = ("dial tcp", "no such host", "connection refused", "i/o timeout", "403 Forbidden", "proxyconnect")
-
-
-def _why(output: str) -> str:
-    """The line that says what went wrong, among the packages and downloads that the go command tells."""
+def _reason(output: str) -> str:
+    """Return the first line of the go command's output that looks like an error."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("go: downloading")]
-    telling = [
-        line for line in lines if any(sign in line for sign in (*_NO_PROXY, "error", "cannot", "not found", ": "))
-    ]
-    return (telling or lines or ["the go command failed and said nothing"])[0][:400]
+    signs = (*_NETWORK_ERRORS, "error", "cannot", "not found", ": ")
+    errors = [line for line in lines if any(sign in line for sign in signs)]
+    return (errors or lines or ["the go command failed without output"])[0][:400]
 
 
-def _cure(output: str) -> str:
+def _hint(output: str) -> str:
     if "no space left" in output:
-        return "make room on the disk, or set DRA_TESTBED_CACHE, GOCACHE and TMPDIR to a place that has it"
-    if any(sign in output for sign in _NO_PROXY):
-        return "let the go command reach a module proxy (GOPROXY), or say --binaries-from FOLDER"
+        return "free disk space, or move DRA_TESTBED_CACHE, GOCACHE and TMPDIR to another disk"
+    if any(sign in output for sign in _NETWORK_ERRORS):
+        return "let the go command reach a module proxy (GOPROXY), or use --binaries-from FOLDER"
     return ""

@@ -1,11 +1,11 @@
-"""The programs that were fetched or built before. An entry appears whole or not at all; damage is noticed.
+"""The cache of fetched and built programs. Entries are added atomically, and damaged ones are detected.
 
-    ROOT/<program>/<version>-<origin>-<arch>/   the file and entry.json; a build says in its origin what of
-    ROOT/.locks/                                who works on what
-    ROOT/.parts/                                downloads in hand
-    ROOT/.scratch/<pid>-<start>-<n>/            work in hand
+    ROOT/<program>/<version>-<origin>-<arch>/   the file and entry.json; the origin of a build has a digest of its sources
+    ROOT/.locks/                                locks of processes that fetch
+    ROOT/.parts/                                partial downloads
+    ROOT/.scratch/<pid>-<start>-<n>/            temporary files of a process
 
-Used by fetch.py and by whoever brings a program there (build.py, download.py, sources.py).
+Used by `fetch` and the sources.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _count = itertools.count()
 
 
 def host_arch() -> str:
-    """This machine as Go and Kubernetes call it."""
+    """Return this machine's architecture as Go and Kubernetes name it."""
     machine = platform.machine()
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cached program, as its manifest says."""
+    """The manifest of one cached program."""
 
     program: str
     version: str
@@ -48,40 +48,40 @@ class Entry:
 
 
 class BinaryCache:
-    """The cache below one folder."""
+    """The cache in one folder."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = (root or folders.cache() / "binaries").absolute()
         self.arch = host_arch()
 
     def folder(self, program: Program, origin: str) -> Path:
-        """Where the program from that origin lies, or would lie."""
+        """Return the folder of a program from an origin, whether it exists or not."""
         source = f"build-{build_identity(program.upstream)}" if origin == "build" else origin
         return self.root / program.name / f"{program.version}-{source}-{self.arch}"
 
     def entry(self, program: Program, origin: str) -> Entry | None:
-        """What the manifest says; None when there is none that can be read."""
+        """Return a program's manifest, or None if it cannot be read."""
         try:
             return Entry(**json.loads((self.folder(program, origin) / "entry.json").read_text()))
         except (OSError, ValueError, TypeError):
             return None
 
-    def look(
-        self, program: Program, origins: Sequence[str] = ORIGINS, *, thorough: bool = False
+    def find(
+        self, program: Program, origins: Sequence[str] = ORIGINS, *, verify: bool = False
     ) -> tuple[Path | None, str]:
-        """The cached executable, and what is wrong with the one that is there, if something is."""
-        trouble = ""
+        """Return the cached executable or None, and the damage if there is a damaged one. `verify` compares checksums."""
+        damage = ""
         for origin in origins:
             folder = self.folder(program, origin)
             if not folder.exists():
                 continue
-            trouble = self._damage(program, origin, thorough=thorough)
-            if not trouble:
+            damage = self._damage(program, origin, verify=verify)
+            if not damage:
                 return folder / program.file, ""
-        return None, trouble
+        return None, damage
 
-    def _damage(self, program: Program, origin: str, *, thorough: bool) -> str:
-        """What is wrong with an entry. Size and time are compared always, the content when they differ."""
+    def _damage(self, program: Program, origin: str, *, verify: bool) -> str:
+        """Return what is wrong with an entry. The checksum is compared only with `verify`, or if the file's time differs."""
         file, entry = self.folder(program, origin) / program.file, self.entry(program, origin)
         if entry is None:
             return f"{file} has no manifest"
@@ -91,45 +91,40 @@ class BinaryCache:
             return f"{file}: {gone.strerror}"
         if now.st_size != entry.size:
             return f"{file} has {now.st_size} bytes instead of {entry.size}"
-        if now.st_mtime_ns == entry.mtime_ns and not thorough:
+        if now.st_mtime_ns == entry.mtime_ns and not verify:
             return ""
         if digest(file) != entry.sha256:
-            return f"{file} is not what was stored there: its content changed"
+            return f"{file} has another checksum than when it was cached"
         if now.st_mtime_ns != entry.mtime_ns:
             os.utime(file, ns=(entry.mtime_ns, entry.mtime_ns))
         return ""
 
     def add(self, program: Program, origin: str, file: Path, *, version: str = "") -> Path:
-        """Move a finished executable from a scratch folder into the cache, in place of what was there."""
+        """Move a finished executable into the cache, and replace an existing one."""
         target = self.folder(program, origin)
         with self.scratch() as scratch:
-            made = scratch / "entry"
-            made.mkdir()
-            kept = made / program.file
-            shutil.move(file, kept)
-            kept.chmod(0o755)
-            facts = kept.stat()
+            folder = scratch / "entry"
+            folder.mkdir()
+            path = folder / program.file
+            shutil.move(file, path)
+            path.chmod(0o755)
+            stat = path.stat()
             entry = Entry(
-                program.name,
-                version or program.version,
-                origin,
-                digest(kept),
-                facts.st_size,
-                facts.st_mtime_ns,
+                program.name, version or program.version, origin, digest(path), stat.st_size, stat.st_mtime_ns
             )
-            (made / "entry.json").write_text(json.dumps(asdict(entry), indent=1) + "\n")
-            for path in (kept, made / "entry.json", made):
-                _fsync(path)
+            (folder / "entry.json").write_text(json.dumps(asdict(entry), indent=1) + "\n")
+            for each in (path, folder / "entry.json", folder):
+                _fsync(each)
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists():
                 target.rename(scratch / "old")
-            made.rename(target)
+            folder.rename(target)
             _fsync(target.parent)
         return target / program.file
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for work in hand, named after this process, so that others can tell when it is dead."""
+        """Create a temporary folder. It is named after this process, so that others can remove it when the process is dead."""
         folder = self.root / ".scratch" / f"{_process_name()}-{next(_count)}"
         folder.mkdir(parents=True)
         try:
@@ -138,18 +133,18 @@ class BinaryCache:
             shutil.rmtree(folder, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove the work that dead processes left."""
-        for left in (self.root / ".scratch").glob("*-*-*"):
-            pid, started, _ = left.name.split("-")
+        """Remove the temporary folders of dead processes."""
+        for folder in (self.root / ".scratch").glob("*-*-*"):
+            pid, started, _ = folder.name.split("-")
             if not ProcessId(int(pid), int(started)).alive:
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
-    def part(self, name: str) -> Path:
-        """Where the download of that name is collected; it outlives us, so that it can be resumed."""
+    def partial_download(self, name: str) -> Path:
+        """Return the path of a partial download, which a later process can resume."""
         return self._shared(".parts") / name
 
     def lock_file(self, name: str) -> Path:
-        """The file that whoever works on `name` holds a lock on."""
+        """Return the lock file for `name`."""
         return self._shared(".locks") / name
 
     def _shared(self, name: str) -> Path:
@@ -159,26 +154,26 @@ class BinaryCache:
 
 
 def build_identity(upstream: Upstream) -> str:
-    """What goes into a build, in short: the pinned sources and the flags, not which Go compiles them."""
+    """Return a short digest of a build's pinned sources and flags, but not of the Go version."""
     folder = upstream.module_folder
     parts = [(folder / name).read_bytes() for name in ("go.mod", "go.sum")]
     return hashlib.sha256(b"\0".join([*parts, upstream.build.model_dump_json().encode()])).hexdigest()[:10]
 
 
 def digest(file: Path) -> str:
-    """The sha256 of a file, in hex."""
+    """Return the sha256 of a file, in hex."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _process_name() -> str:
-    me = ProcessId.of(os.getpid())
-    return f"{os.getpid()}-{me.started if me else 0}"
+    this = ProcessId.of(os.getpid())
+    return f"{os.getpid()}-{this.started if this else 0}"
 
 
 def _fsync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)

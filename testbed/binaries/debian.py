@@ -1,6 +1,6 @@
-"""Packages of the Debian (or Ubuntu) that we run on, fetched and unpacked; nothing is ever installed.
+"""Fetches and unpacks packages of the Debian or Ubuntu that this runs on, without installing them.
 
-For sources.py (runc) and for the images room (a static busybox, Python).
+Used by `sources` (runc) and by images (busybox, Python).
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from pathlib import Path
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError
 
-_NO_SANDBOX = (
-    "-o",
-    "APT::Sandbox::User=root",
-)  # the user _apt could not write into our folder; signatures are checked all the same
-_NO_INDEX = (
+# The user _apt could not write into our folder. Signatures are verified nevertheless.
+_NO_SANDBOX = ("-o", "APT::Sandbox::User=root")
+_NOT_IN_INDEX = (
     "unable to locate package",
     "no installation candidate",
     "no packages found",
@@ -29,13 +27,13 @@ _NO_INDEX = (
 
 
 def fetch_package(name: str, into: Path) -> Path:
-    """One package unpacked into a folder, which is returned: `into / "usr/bin/busybox"` is there then."""
+    """Unpack one package into a folder, and return the folder."""
     fetch_packages([name], into)
     return into
 
 
 def fetch_packages(names: Sequence[str], into: Path) -> dict[str, str]:
-    """Packages, without what they depend on, unpacked into one folder; their versions by name."""
+    """Unpack packages, without their dependencies, into one folder. Return their versions by name."""
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into, prefix=".packages-") as folder:
         files = download_packages(names, Path(folder))
@@ -45,24 +43,24 @@ def fetch_packages(names: Sequence[str], into: Path) -> dict[str, str]:
 
 
 def download_packages(names: Sequence[str], into: Path) -> dict[str, Path]:
-    """The package files themselves, by name."""
+    """Download packages into a folder. Return their files by name."""
     wanted = list(dict.fromkeys(names))
     _with_fresh_index(["apt-get", "download", *_NO_SANDBOX, *wanted], cwd=into)
     files = {file.name.split("_")[0]: file for file in sorted(into.glob("*.deb"))}
     missing = [name for name in wanted if name.split(":")[0].split("=")[0] not in files]
     if missing:
         raise TestbedError(
-            f"apt-get download brought no file of {', '.join(missing)}",
-            hint="give the names of real packages, not virtual ones",
+            f"apt-get downloaded no file of {', '.join(missing)}",
+            hint="name real packages, not virtual ones",
         )
     return {name: files[name.split(":")[0].split("=")[0]] for name in wanted}
 
 
 def with_dependencies(names: Sequence[str]) -> list[str]:
-    """The packages and all that they need (of alternatives the first that exists), sorted."""
+    """Return the packages with all dependencies, sorted; of alternatives the first one that exists."""
     flags = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
-    said = _with_fresh_index(["apt-cache", "depends", "--recurse", *flags, *names])
-    needs = dict(_needs(said))
+    output = _with_fresh_index(["apt-cache", "depends", "--recurse", *flags, *names])
+    needs = dict(_needs(output))
     found: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -73,13 +71,13 @@ def with_dependencies(names: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _needs(said: str) -> Iterator[tuple[str, list[str]]]:
-    """What each package needs, from the output of apt-cache depends.
+def _needs(output: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each package with its dependencies, from the output of apt-cache depends.
 
-    A line that is not indented names a package. `Depends: name` is a need; `|Depends:` says that the next line
-    is an alternative; `<name>` is virtual, and the lines after it, indented further, name who provides it.
+    A line without indentation names a package. `Depends: name` is a dependency; after `|Depends:` the next line is an alternative;
+    `<name>` is a virtual package, and the further indented lines below it name its providers.
     """
-    for block in re.split(r"\n(?=\S)", said.strip("\n")):
+    for block in re.split(r"\n(?=\S)", output.strip("\n")):
         package, _, rest = block.partition("\n")
         needs: list[str] = []
         for group in re.findall(
@@ -94,19 +92,19 @@ def _needs(said: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _with_fresh_index(argv: Sequence[str], cwd: Path | None = None) -> str:
-    """Run an apt command. If it does not know a package, its lists may be old: update them, if we may."""
+    """Run an apt command and return its output. If it does not find a package, root updates the package lists and tries again."""
     if shutil.which(argv[0]) is None:
         raise TestbedError(
-            f"there is no {argv[0]} here",
-            hint="use a Debian or Ubuntu host, or bring the programs with --binaries-from FOLDER",
+            f"{argv[0]} was not found on this host",
+            hint="use a Debian or Ubuntu host, or provide the programs with --binaries-from FOLDER",
         )
     try:
         return _apt(argv, cwd)
     except CommandFailed as failed:
-        if not any(sign in failed.output.lower() for sign in _NO_INDEX):
+        if not any(sign in failed.output.lower() for sign in _NOT_IN_INDEX):
             raise _apt_error(failed) from failed
         if os.geteuid() != 0:
-            raise TestbedError(f"apt does not know it: {_last_line(failed)}", hint="sudo apt-get update") from failed
+            raise TestbedError(f"apt did not find it: {_last_line(failed)}", hint="sudo apt-get update") from failed
     try:
         _apt(["apt-get", "update"], None)
         return _apt(argv, cwd)
@@ -119,8 +117,10 @@ def _apt(argv: Sequence[str], cwd: Path | None) -> str:
 
 
 def _apt_error(failed: CommandFailed) -> TestbedError:
-    words = " ".join(failed.argv[:2])
-    return TestbedError(f"{words} failed: {_last_line(failed)}", hint="see that `apt-get update` works on this host")
+    command = " ".join(failed.argv[:2])
+    return TestbedError(
+        f"{command} failed: {_last_line(failed)}", hint="check that `apt-get update` works on this host"
+    )
 
 
 def _last_line(failed: CommandFailed) -> str:

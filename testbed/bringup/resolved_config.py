@@ -62,7 +62,7 @@ def _check_hardware(config: TestbedConfig, drivers: Collection[DriverFile]) -> N
 def _cluster_spec(
     config: TestbedConfig, lock: Lock, kubelet_lock: Lock | None, drivers: tuple[DriverFile, ...]
 ) -> ClusterSpec:
-    unknown = lock.knowledge.unknown_to_scheduler if config.feature_gates else ()
+    unknown = lock.api_facts.unknown_to_scheduler if config.feature_gates else ()
     return ClusterSpec(
         kubernetes=lock.kubernetes,
         nodes=config.nodes,

@@ -20,21 +20,21 @@ from testbed.progress import Progress, Screen
 
 @click.group()
 def group() -> None:
-    """Measure, each figure with its peer in the same run."""
+    """Measure, and compare each figure with a peer in the same run."""
 
 
 @group.command()
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="How often.")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="How often to measure.")
 @options.testbed
 @options.driver
 @options.output_format
 def up(rounds: int, output: str, **flags: Any) -> None:
-    """How long `up` and `down` take, phase by phase, and what an idle testbed weighs."""
+    """Measure the phases of `up` and `down`, and what an idle testbed uses."""
     _show(up_bench.measure(options.configuration(flags), rounds, Progress()), rounds, output)
 
 
 @group.command()
-@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="How often.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="How often to measure.")
 @click.option(
     "--profile", default="full", show_default=True, metavar="smoke|core|full", help="The requirements to run."
 )
@@ -42,7 +42,7 @@ def up(rounds: int, output: str, **flags: Any) -> None:
 @options.driver
 @options.output_format
 def suites(rounds: int, profile: str, output: str, **flags: Any) -> None:
-    """How long the suites take, as `run` runs them, with one worker and with two; the slowest; the cost of a scenario and a claim."""
+    """Measure the suites as in `run`, with one worker and two; the slowest tests; the cost of a scenario and a claim."""
     _show(suites_bench.measure(options.configuration(flags), rounds, profile, Progress()), rounds, output)
 
 
@@ -61,24 +61,34 @@ def _show(found: list[Figure], rounds: int, output: str) -> None:
     "--claims", default=200, show_default=True, type=click.IntRange(1, 1000), help="Claims in each measurement."
 )
 @click.option(
-    "--runs", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds; the drivers take turns in each."
+    "--runs",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Rounds. Each measures all drivers, in another order.",
 )
 @click.option(
-    "--idle", default=20.0, show_default=True, type=click.FloatRange(0.1, 600), help="Seconds of looking at idleness."
+    "--idle",
+    default=20.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 600),
+    help="How many seconds to observe an idle driver.",
 )
-@click.option("--kubernetes", metavar="VERSION", help="The API server's. [default: the newest]")
+@click.option("--kubernetes", metavar="VERSION", help="The version of the API server. [default: the newest]")
 @click.option(
-    "--build/--no-build", default=True, help="Build the Go peers where the cache has none, or leave them out."
+    "--build/--no-build", default=True, help="Build the Go peers if they are not in the cache, or leave them out."
 )
 @click.option(
-    "--write", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as a page of Markdown."
+    "--write", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the results to a Markdown file."
 )
 @options.output_format
 def driver(
     claims: int, runs: int, idle: float, kubernetes: str | None, build: bool, page: Path | None, output: str
 ) -> None:
-    """How fast and how small the fake driver is, beside two drivers in Go, called as the kubelet calls them."""
-    found = driver_bench.measure(driver_bench.Plan(kubernetes or minors()[0], claims, runs, idle, build), Progress())
+    """Measure speed and memory of the fake driver and of two drivers in Go, called as the kubelet calls them."""
+    found = driver_bench.measure(
+        driver_bench.DriverBenchPlan(kubernetes or minors()[0], claims, runs, idle, build), Progress()
+    )
     if page:
         page.write_text(render_page(found, claims, runs))
     if output == "json":

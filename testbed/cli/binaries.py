@@ -1,4 +1,4 @@
-"""`dra-testbed binaries`: which upstream programs a Kubernetes version is made of, where they are, and how to get them."""
+"""binaries: the upstream programs of a Kubernetes version: list, fetch, path. Parses, calls binaries, prints."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _kubernetes = click.option(
 
 @click.group(name="binaries")
 def group() -> None:
-    """The upstream programs: what is locked, what is cached, and how to get the rest."""
+    """List and fetch the upstream programs."""
 
 
 @group.command(name="list")
 @_kubernetes
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="The output format.")
 def list_programs(kubernetes: str, output: str) -> None:
-    """The programs of a Kubernetes version, and whether they are in the cache."""
+    """List the programs of a Kubernetes version, with those in the cache."""
     rows = _rows(lock_for(kubernetes))
     if output == "json":
         click.echo(json.dumps(rows, indent=2))
@@ -38,7 +38,9 @@ def list_programs(kubernetes: str, output: str) -> None:
     table = Table("program", "version", "cached", "path", box=None, pad_edge=False)
     for row in rows:
         table.add_row(str(row["program"]), str(row["version"]), _cached(row), str(row["path"] or "-"))
-    Screen(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
+    Screen(soft_wrap=True, highlight=False, width=400).print(
+        table
+    )  # a narrow terminal wraps lines and truncates no name
 
 
 @group.command()
@@ -50,19 +52,19 @@ def list_programs(kubernetes: str, output: str) -> None:
     metavar="SOURCE",
     help="cache, download, build, system or a folder; repeatable.",
 )
-@click.option("--verify", is_flag=True, help="Read cached programs to the last byte.")
+@click.option("--verify", is_flag=True, help="Verify the checksums of cached programs.")
 @click.argument("programs", nargs=-1)
 def fetch(kubernetes: str, sources: tuple[str, ...], verify: bool, programs: tuple[str, ...]) -> None:
-    """Put programs into the cache: those that are named, or all."""
+    """Put the named programs into the cache, or all."""
     lock = lock_for(kubernetes)
-    ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, thorough=verify)
+    ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, verify=verify)
 
 
 @group.command()
 @_kubernetes
 @click.argument("program")
 def path(kubernetes: str, program: str) -> None:
-    """Where a cached program lies, for use in scripts."""
+    """Print the path of a cached program, for scripts."""
     lock = lock_for(kubernetes)
     held = inventory(lock)[lock.program(program).name]
     if held is None:

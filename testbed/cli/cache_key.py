@@ -1,6 +1,6 @@
-"""What `dra-testbed run` with these words takes from the cache, as a part of a key: `python -m testbed.cli.cache_key WORDS…`.
+"""What `dra-testbed run` needs from the cache, for the cache keys of CI systems: `python -m testbed.cli.cache_key ARGUMENTS…`.
 
-For CI systems, whose caches have keys: provider and versions may be said by a flag or in the file of --config, or be defaults.
+Provider and versions may come from a flag, from the file of --config, or be defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from testbed.models.config import TestbedConfig
 
 
 def cache_key(words: Sequence[str]) -> str:
-    """Provider and versions, and which images are made here: local-1.37.1-driver-workload."""
+    """Return provider, versions, and the images that are made here, such as local-1.37.1-driver-workload."""
     config = configured(words)
     versions = [binaries.lock_for(version).kubernetes for version in (config.kubernetes, config.kubelet) if version]
     made = {"driver": _makes_driver(config), "workload": not config.images.workload}
@@ -31,7 +31,7 @@ def _makes_driver(config: TestbedConfig) -> bool:
 
 
 def main(words: Sequence[str]) -> int:
-    """Print it; words that `run` would refuse are refused here as well."""
+    """Print the key. Exit code 2 for arguments that `run` would refuse."""
     try:
         click.echo(cache_key(words))
     except (TestbedError, click.ClickException, click.exceptions.Exit) as refused:

@@ -1,4 +1,4 @@
-"""Where the console script begins: imports nothing before it can answer Ctrl-C, so that none ends in a traceback."""
+"""The entry point of the console script. It imports nothing before it handles Ctrl-C, which would end in a traceback."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """The entry point of the console script."""
+    """Run the command."""
     try:
-        from testbed.cli import main as command  # noqa: PLC0415 - the imports are what Ctrl-C would end in the middle of
+        from testbed.cli import main as command  # noqa: PLC0415 - Ctrl-C may come during the imports
 
         command.main()
     except KeyboardInterrupt:

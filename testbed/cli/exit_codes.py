@@ -1,4 +1,4 @@
-"""How a command ends: every exception, signal and broken pipe becomes one message on stderr and an exit code. Called by `main`."""
+"""Turn every exception, signal and broken pipe into one message on stderr and an exit code. Called by `main`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STOPPED = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class Stopped(SystemExit):
-    """A signal asked us to stop; on the way out every `finally` runs."""
+    """Raised by a signal handler, so that every `finally` runs."""
 
     def __init__(self, by: signal.Signals) -> None:
         super().__init__(_STOPPED[by])
@@ -33,18 +33,18 @@ class Stopped(SystemExit):
 
 
 def exit_code_of(work: Callable[[], None], *, debug: bool = False) -> int:
-    """Do the work; the exit code that its ending means, after saying what there is to say."""
+    """Do the work and return its exit code. Errors are printed."""
     debug = debug or bool(os.environ.get("DRA_TESTBED_DEBUG"))
     try:
-        with _signals_stop_us():
+        with _stopped_by_signals():
             work()
             sys.stdout.flush()
     except (click.exceptions.Exit, SystemExit) as end:
         return _ended(end)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", code=130)
-    except BaseException as failure:  # noqa: BLE001 - the last place that can say something about it
-        if isinstance(failure, OSError) and _reader_left():
+    except BaseException as failure:  # noqa: BLE001 - the last place that can report it
+        if isinstance(failure, OSError) and _reader_closed():
             return 141
         if debug:
             traceback.print_exc()
@@ -53,8 +53,8 @@ def exit_code_of(work: Callable[[], None], *, debug: bool = False) -> int:
 
 
 @contextlib.contextmanager
-def _signals_stop_us() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise Stopped while the work lasts; where they were ignored (nohup), they stay so."""
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise Stopped during the work, unless they are ignored (nohup)."""
     before = {number: signal.getsignal(number) for number in _STOPPED}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
@@ -90,18 +90,18 @@ def _explain(failure: BaseException, *, debug: bool) -> int:
         return _misused(failure)
     if isinstance(failure, OSError) and failure.errno in {errno.ENOSPC, errno.EDQUOT}:
         if _output_full():
-            return _say("error: standard output: no space left", "write to another disk, or make room there")
+            return _say("error: standard output: no space left", "write to another disk, or free some space on it")
         where = failure.filename or _fullest()
         return _say(f"error: disk full: {where}", FREE_DISK_SPACE)
     if isinstance(failure, PermissionError) and failure.filename and _in_state_folder(failure.filename):
-        return _say(*_not_ours(failure))
+        return _say(*_of_another_user(failure))
     what = f"error: unexpected {type(failure).__name__}: {failure}"
     return _say(what, "" if debug else f"report it with its traceback: {_kept_traceback()}")
 
 
 def _misused(failure: click.ClickException) -> int:
     message = failure.format_message()
-    if message.startswith("Usage:"):  # a group without a command: what click has to say is its help
+    if message.startswith("Usage:"):  # a group without a command: click's message is its help
         return _say(message, code=2)
     context = getattr(failure, "ctx", None)
     return _say(f"error: {message}", f"{context.command_path} --help" if context else "", code=2)
@@ -113,8 +113,8 @@ def _say(what: str, hint: str = "", code: int = 3) -> int:
     return code
 
 
-def _reader_left() -> bool:
-    """Whether whoever read our output has gone, as `head` does; then there is nothing to say, and nothing more may be written."""
+def _reader_closed() -> bool:
+    """Return True if the reader of stdout has closed it, as `head` does. Then nothing is printed any more."""
     poll = select.poll()
     try:
         poll.register(sys.stdout.fileno(), 0)
@@ -122,12 +122,12 @@ def _reader_left() -> bool:
     except (OSError, ValueError):
         return False
     if gone:
-        _give_up_output()
+        _discard_output()
     return gone
 
 
-def _give_up_output() -> None:
-    """What could not be written, and what Python still holds back until its end, goes nowhere."""
+def _discard_output() -> None:
+    """Discard what Python has not written to stdout yet."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -135,36 +135,36 @@ def _in_state_folder(file: str | bytes | int) -> bool:
     return isinstance(file, str) and Path(file).absolute().is_relative_to(folders.state())
 
 
-def _not_ours(refused: PermissionError) -> tuple[str, str]:
-    """What to say of a state folder that we may not use: whose it is."""
+def _of_another_user(refused: PermissionError) -> tuple[str, str]:
+    """Return the error for a state folder of another user, and what to try."""
     folder = folders.state()
-    cure = "use sudo, or another DRA_TESTBED_STATE"
+    hint = "use sudo, or another DRA_TESTBED_STATE"
     return (
         f"error: the state folder {folder} belongs to {folders.owner_of(folder)}: {refused.filename}: {refused.strerror}",
-        cure,
+        hint,
     )
 
 
 def _output_full() -> bool:
-    """Whether it is our output that has no room; then nothing more may be written. Only a write tells."""
+    """Return True if stdout is on a full disk, which only a write shows. Then nothing is printed there any more."""
     try:
         os.write(sys.stdout.fileno(), b"\n")
     except (OSError, ValueError) as refused:
         full = isinstance(refused, OSError) and refused.errno in {errno.ENOSPC, errno.EDQUOT}
         if full:
-            _give_up_output()
+            _discard_output()
         return full
     return False
 
 
 def _fullest() -> Path:
-    """The one of our folders with the least room; a failed write does not say where it was."""
-    ours = [folders.cache(), folders.state(), Path(tempfile.gettempdir())]
-    return min(ours, key=lambda folder: shutil.disk_usage(folder).free)
+    """Return the folder with the least free space, because a failed write does not say where it was."""
+    used = [folders.cache(), folders.state(), Path(tempfile.gettempdir())]
+    return min(used, key=lambda folder: shutil.disk_usage(folder).free)
 
 
 def _kept_traceback() -> str:
-    """The file with the traceback, or the traceback itself where no file can be written."""
+    """Write the traceback to a file and return its path, or return the traceback if no file can be written."""
     text = traceback.format_exc()
     try:
         folder = folders.state() / ".crashes"

@@ -1,6 +1,6 @@
-"""hardware: what devices there are and where they stand, in a testbed or in a hardware file. Parses, calls, draws.
+"""hardware: the devices of a testbed or of a hardware file, drawn as a tree. Parses, calls reporting, prints.
 
-The commands that change the hardware of a running testbed are in `live`.
+The commands that change the hardware of a running testbed are in `live_hardware`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from testbed.reporting.svg import draw
 from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar, locations
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_MOST_LINES = 4  # of devices that look alike
+_MOST_LINES = 4  # of similar devices
 
 
 @click.group()
 def group() -> None:
-    """The fake hardware: what there is to choose from, how it looks from outside, and how it is changed while pods run."""
+    """List the fake hardware, show devices, and change them while pods run."""
 
 
 for command in live_hardware.COMMANDS:
@@ -37,7 +37,7 @@ for command in live_hardware.COMMANDS:
 @group.command("list")
 @options.output_format
 def list_(output: str) -> None:
-    """The hardware that comes with dra-testbed."""
+    """List the hardware files that are shipped with dra-testbed."""
     found = {
         path.stem: _about(path.read_text()) for path in sorted((folders.data("manifests") / "hardware").glob("*.yaml"))
     }
@@ -50,42 +50,42 @@ def list_(output: str) -> None:
 
 @group.command()
 @click.argument("file", required=False, metavar="[FILE|NAME]")
-@click.option("--name", help="The testbed whose published devices are shown. [default: default]")
-@click.option("--node", help="Only this node; for a file, the node that it is looked at for. [default: node-1]")
-@click.option("-o", "--output", type=click.Choice(["tree", "json", "svg"]), default="tree", help="How to print it.")
+@click.option("--name", help="The testbed with the devices. [default: default]")
+@click.option("--node", help="Only this node; for a file, the node to show it for. [default: node-1]")
+@click.option("-o", "--output", type=click.Choice(["tree", "json", "svg"]), default="tree", help="The output format.")
 def show(file: str | None, name: str | None, node: str | None, output: str) -> None:
-    """Draw where devices stand: NUMA nodes, PCIe roots, wholes and their parts.
+    """Draw devices with their NUMA nodes, PCIe roots and partitions.
 
-    Without FILE or NAME it is what drivers have published in a running testbed, whosever drivers they are.
+    Without FILE or NAME, draw what all drivers have published in a running testbed.
     """
     if file and name is not None:
-        raise UsageError(f"--name {name} is about a testbed, and {file} is about none", hint="leave one of them out")
+        raise UsageError(f"--name {name} is a testbed, and {file} is a hardware file", hint="leave one of them out")
     found = _of_file(file, node or "node-1") if file else _of_testbed(name or "default", node)
-    altered = {} if file else live_hardware.live_states(name or "default", node)
+    states = {} if file else live_hardware.live_states(name or "default", node)
     if output == "json":
-        options.print_json([{**place.as_data(), **_live(place, altered)} for place in found])
+        options.print_json([{**place.as_data(), **_live(place, states)} for place in found])
         return
     if output == "svg":
         click.echo(draw(found), nl=False)
         return
     console = Screen(highlight=False)
     if not console.is_terminal:
-        console.width = 200  # a pipe has no width, and what is cut off would be lost
+        console.width = 200  # a pipe has no width, and lines would be truncated
     for place in found:
         console.print(_drawn(place), soft_wrap=True)
-    for line in live_hardware.describe_states(altered):
+    for line in live_hardware.describe_states(states):
         console.print(line, soft_wrap=True)
 
 
-def _live(place: Location, altered: dict[str, Any]) -> dict[str, Any]:
-    """What a running driver says of the node beside what it publishes."""
-    return {"live": altered[place.name]} if not place.where and place.name in altered else {}
+def _live(place: Location, states: dict[str, Any]) -> dict[str, Any]:
+    """Return changes and faults of a node, as a running driver reports them."""
+    return {"live": states[place.name]} if not place.scope and place.name in states else {}
 
 
 def _of_file(word: str, node: str) -> list[Location]:
     path = effective(None, {"hardware": word}).hardware
     if path is None:
-        raise UsageError(f"{word} is no hardware", hint="dra-testbed hardware list")
+        raise UsageError(f"{word} is not hardware", hint="dra-testbed hardware list")
     return locations(expected_slices(path, node), node)
 
 
@@ -98,7 +98,7 @@ def _of_testbed(name: str, node: str | None) -> list[Location]:
 
 
 def _about(text: str) -> str:
-    """The first sentence of a file's comment."""
+    """Return the first sentence of a file's comment."""
     comment = " ".join(
         line.lstrip("# ").rstrip() for line in re.findall(r"\A(?:#.*\n)+", text)[:1] for line in line.split("\n")
     )
@@ -107,7 +107,7 @@ def _about(text: str) -> str:
 
 def _drawn(place: Location) -> Tree:
     whole = f"{len(place.devices)} device{'s' * (len(place.devices) != 1)}"
-    tree = Tree(Text.assemble((place.name, "bold"), f"  {place.where or 'node'}, {whole}"))
+    tree = Tree(Text.assemble((place.name, "bold"), f"  {place.scope or 'node'}, {whole}"))
     for driver, pool in zip(place.drivers, place.pools, strict=True):
         facts = f"{driver}: {len(pool.slices)} of {pool.expected} slices, generation {pool.generation}"
         tree.add(Text(facts, style="dim" if pool.complete else "red"))
@@ -119,7 +119,7 @@ def _drawn(place: Location) -> Tree:
 
 
 def _add(branch: Tree, devices: list[PublishedDevice]) -> None:
-    """Wholes with their parts below them; many that look alike become one line."""
+    """Add devices with their partitions below them. Many similar devices become one line."""
     names = {device.name for device in devices}
     wholes = [device for device in devices if device.parent not in names]
     parts = {name: [device for device in devices if device.parent == name] for name in names}
@@ -141,6 +141,8 @@ def _line(name: str, devices: list[PublishedDevice]) -> Text:
     facts += [f"{key} {value}" for key, value in first.capacity.items()]
     if not many and "interface" in first.attributes:
         facts.append(f"{first.attributes['interface']} {first.attributes.get('hardwareAddress', '')}".strip())
-    facts += ["shared"] * first.shared + [f"needs {', '.join(first.conditions)}"] * bool(first.conditions)
+    facts += ["shared"] * first.shared + [f"needs {', '.join(first.binding_conditions)}"] * bool(
+        first.binding_conditions
+    )
     taints = [(f"  ✗ {taint}", "red") for taint in first.taints]
     return Text.assemble((name, "green"), "  " + " · ".join(filter(None, facts)), *taints)

@@ -1,4 +1,4 @@
-"""doctor and sweep: what this host lacks, and what killed runs left on it. Parses, calls, prints."""
+"""doctor, sweep: what this host lacks, and what killed runs left on it. Parses, calls bringup, prints."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option("--provider", default="local", show_default=True, help="The provider that the host is to serve.")
+@click.option("--provider", default="local", show_default=True, help="The provider to check the host for.")
 @options.output_format
 def doctor(provider: str, output: str) -> None:
-    """What this host lacks for a testbed, with the cure. Changes nothing; exit code 3 when something is missing."""
+    """Show what this host lacks for a testbed, and how to fix it. Changes nothing; exit code 3 if something is missing."""
     findings = examine(provider)
     if output == "json":
         options.print_json([{"what": f.what, "cure": f.cure, "fatal": f.fatal} for f in findings])
@@ -34,16 +34,16 @@ def doctor(provider: str, output: str) -> None:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user, also those in use.")
-@click.option("--kubeconfig", type=_PATH, metavar="FILE", help="Also what killed runs left in this cluster.")
+@click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user, even if it is in use.")
+@click.option("--kubeconfig", type=_PATH, metavar="FILE", help="Also remove what killed runs left in this cluster.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context. [default: the current]")
 def sweep(everything: bool, kubeconfig: Path | None, context: str | None) -> None:
-    """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Touches nothing else.
+    """Remove what killed runs left behind: processes, namespaces, links, cgroups, files. Change nothing else.
 
-    With --kubeconfig, --all is about that cluster alone: it removes what testbeds of other hosts made there, too.
+    With --kubeconfig, --all applies only to that cluster, and also removes what testbeds of other hosts made there.
     """
     if context and not kubeconfig:
-        raise UsageError("--context says nothing without --kubeconfig", hint="add --kubeconfig FILE")
+        raise UsageError("--context needs --kubeconfig", hint="add --kubeconfig FILE")
     removed = sweeping.sweep(Progress(), everything=everything and not kubeconfig)
     if kubeconfig:
         removed += sweeping.sweep_cluster(kubeconfig, context, Progress(), everything=everything)

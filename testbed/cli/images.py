@@ -1,4 +1,4 @@
-"""`dra-testbed images`: the container images that a testbed needs, which of them are in the cache, and how to make them."""
+"""images: the container images of a testbed: list, build, save, and make node images for kind. Parses, calls images, prints."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NAMES = ("sandbox", "workload", "driver")
 
 @click.group(name="images")
 def group() -> None:
-    """The container images: which are in the cache, and how to make the rest."""
+    """List, build and save the container images."""
 
 
 @group.command(name="list")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="The output format.")
 def list_images(output: str) -> None:
-    """The images of a testbed, and whether they are in the cache; of kind's node images those that are."""
+    """List the images of a testbed, with those in the cache. Node images of kind are only listed if they are in the cache."""
     nodes = {f"node {minor}": cached_node(lock_for(minor)) for minor in minors()}
     rows = [_row(name, _cached(name)) for name in NAMES] + [_row(name, image) for name, image in nodes.items() if image]
     if output == "json":
@@ -41,7 +41,9 @@ def list_images(output: str) -> None:
         table.add_row(
             str(row["image"]), cached, _megabytes(row["size"]), str(row["reference"] or "-"), str(row["digest"] or "-")
         )
-    Screen(soft_wrap=True, highlight=False, width=400).print(table)  # a narrow terminal breaks lines, and no name
+    Screen(soft_wrap=True, highlight=False, width=400).print(
+        table
+    )  # a narrow terminal wraps lines and truncates no name
 
 
 @group.command()
@@ -49,19 +51,19 @@ def list_images(output: str) -> None:
     "--with",
     "way",
     type=click.Choice(get_args(BuildMethod)),
-    help="Insist on one way to make the driver's image. Without it: Docker where an engine answers, else packages.",
+    help="How to make the driver's image. [default: docker if an engine runs, otherwise packages]",
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1, type=click.Choice(NAMES))
 def build(way: BuildMethod | None, names: tuple[str, ...]) -> None:
-    """Make images: those that are named, or all.
+    """Make the named images, or all.
 
-    What the cache holds of the same content is taken from there; the driver's image is made anew
-    when the distribution has newer packages for it.
+    An image with the same content is taken from the cache. The driver's image is made again
+    if the distribution has newer packages for it.
     """
     progress = Progress()
     for name in names or NAMES:
         began = time.monotonic()
-        _tell(_made(name, way, progress), began)
+        _print_made(_made(name, way, progress), began)
 
 
 @group.command()
@@ -71,15 +73,15 @@ def build(way: BuildMethod | None, names: tuple[str, ...]) -> None:
 @click.argument("name", type=click.Choice(NAMES))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def save(name: str, file: Path, reference: str | None) -> None:
-    r"""Write an image into FILE, for clusters that dra-testbed does not make.
+    """Write an image into FILE, for clusters that dra-testbed does not make.
 
-    It is made first where the cache has none. Then one of these brings it to the nodes:
+    The image is made first if it is not in the cache. One of these commands loads it on the nodes:
 
     \b
     kind load image-archive FILE
     ctr --namespace k8s.io images import FILE
     docker load --input FILE
-    """
+    """  # noqa: D301 - \b tells click not to wrap the paragraph
     image = _cached(name) or _made(name, None, Progress())
     wanted = reference or (RELEASE if name == "driver" else image.reference)
     with tempfile.TemporaryDirectory(dir=file.absolute().parent) as scratch:
@@ -96,21 +98,21 @@ def save(name: str, file: Path, reference: str | None) -> None:
     help="Minor (1.37) or patch.",
 )
 def node(kubernetes: str) -> None:
-    r"""Make a kind node image, for hosts that can pull none: of Debian packages and the locked programs.
+    """Make a kind node image, of Debian packages and the locked programs, for hosts that cannot pull one.
 
-    No container engine is needed to make it. To use it with plain kind, load what is printed last:
+    This needs no container engine. To use the image with plain kind, load the archive that is printed last:
 
     \b
     docker load --input ARCHIVE
     kind create cluster --image REFERENCE
-    """
+    """  # noqa: D301 - as above
     began = time.monotonic()
     image = make_node(lock_for(kubernetes), Progress())
-    _tell(image, began)
+    _print_made(image, began)
     click.echo(image.archive)
 
 
-def _tell(image: Image, began: float) -> None:
+def _print_made(image: Image, began: float) -> None:
     size = _megabytes(image.archive.stat().st_size)
     click.echo(f"{image.reference}  {size}  {image.digest}  {time.monotonic() - began:.1f} s")
 

@@ -1,6 +1,6 @@
-"""hardware, of a running testbed: unplug and plug, taint, health, faults, the journal. Parses, asks the driver, prints.
+"""hardware, for a running testbed: unplug and plug, taint, health, faults, the journal. Parses, calls the driver, prints.
 
-What is right and what is wrong the driver says itself: most words go to it as they are.
+Most arguments are sent to the driver unchanged, and the driver checks them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from testbed.models.driver_file import DriverFile
 _NODE = "Only this node, or `all`. [default: all, or the one node that has the device]"
 _node = click.option("--node", metavar="NAME", help=_NODE)
 _device = click.argument("device")
-_CONTEXT = {"ignore_unknown_options": True}  # a value such as -1 is no option
+_CONTEXT = {"ignore_unknown_options": True}  # a value such as -1 is not an option
 
 
 @click.command()
@@ -29,7 +29,7 @@ _CONTEXT = {"ignore_unknown_options": True}  # a value such as -1 is no option
 @options.name
 @_node
 def unplug(device: str, name: str, node: str | None) -> None:
-    """A device is gone: out of its slice, while pods that have it keep running."""
+    """Remove a device from its ResourceSlice. Pods that use it continue to run."""
     _change(name, node, device, ["unplug", device])
 
 
@@ -38,7 +38,7 @@ def unplug(device: str, name: str, node: str | None) -> None:
 @options.name
 @_node
 def plug(device: str, name: str, node: str | None) -> None:
-    """An unplugged device is back."""
+    """Publish an unplugged device again."""
     _change(name, node, device, ["plug", device])
 
 
@@ -46,13 +46,13 @@ def plug(device: str, name: str, node: str | None) -> None:
 @_device
 @click.argument("attributes", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--capacity", "capacities", multiple=True, metavar="NAME=AMOUNT", help="A capacity; repeatable.")
-@click.option("--new", is_flag=True, help="Names may be such as the device has not yet.")
+@click.option("--new", is_flag=True, help="Allow attributes and capacities that the device does not have yet.")
 @options.name
 @_node
 def set_(
     device: str, attributes: tuple[str, ...], capacities: tuple[str, ...], new: bool, name: str, node: str | None
 ) -> None:
-    """Change attributes and capacities of a device; values as in YAML: `healthy=false`, `driverVersion={version: 1.2.3}`."""
+    """Change attributes and capacities of a device. Values are YAML: `healthy=false`, `driverVersion={version: 1.2.3}`."""
     amounts = [word for each in capacities for word in ("--capacity", each)]
     words = ["set", device, *attributes, *amounts, *["--new"] * new]
     _change(name, node, device, words)
@@ -74,18 +74,18 @@ def taint(device: str, taint: str, name: str, node: str | None) -> None:
 @options.name
 @_node
 def untaint(device: str, key: str, name: str, node: str | None) -> None:
-    """Take all taints with that key from a device."""
+    """Remove all taints with that key from a device."""
     _change(name, node, device, ["untaint", device, key])
 
 
 @click.command()
 @_device
 @click.argument("status", type=click.Choice(["healthy", "unhealthy", "unknown"]))
-@click.option("--message", help="Why, for people.")
+@click.option("--message", help="A message for the health status.")
 @options.name
 @_node
 def health(device: str, status: str, message: str | None, name: str, node: str | None) -> None:
-    """Say how a device is; the kubelet shows it in the status of pods that have it."""
+    """Set the health of a device. The kubelet shows it in the status of pods that use the device."""
     _change(name, node, device, ["health", device, status, *(["--message", message] if message else [])])
 
 
@@ -94,28 +94,26 @@ def health(device: str, status: str, message: str | None, name: str, node: str |
 @options.name
 @_node
 def restore(device: str | None, name: str, node: str | None) -> None:
-    """A device, or all of them, are as the hardware file says again."""
+    """Restore one device, or all of them, to what the hardware file says."""
     _change(name, node, device, ["restore", *([device] if device else [])])
 
 
 @click.command()
 @click.argument("call", type=click.Choice(["prepare", "unprepare", "clear"]))
-@click.option("--times", type=click.IntRange(0), help="So many calls; 0 means until it is cleared. [default: 1]")
-@click.option("--code", help="The whole call fails with this code of gRPC, such as UNAVAILABLE.")
-@click.option("--message", help="What the error says.")
-@click.option(
-    "--delay", metavar="2s", help="Wait before anything else is done: 500ms, 2s, 1m; a number alone is seconds."
-)
-@click.option("--hang", is_flag=True, help="Wait until the kubelet gives up.")
+@click.option("--times", type=click.IntRange(0), help="For this many calls; 0: until it is cleared. [default: 1]")
+@click.option("--code", help="Fail the whole call with this gRPC code, such as UNAVAILABLE.")
+@click.option("--message", help="The message of the error.")
+@click.option("--delay", metavar="2s", help="Wait first: 500ms, 2s, 1m; a number alone is seconds.")
+@click.option("--hang", is_flag=True, help="Hang until the kubelet gives up.")
 @click.option("--claim", metavar="UID|NAMESPACE/NAME", help="Only calls with this claim.")
 @click.option("--device", help="Only calls with a claim that has this device.")
 @options.name
 @_node
 def fault(call: str, name: str, node: str | None, **how: Any) -> None:
-    """Arm a fault: calls of the kubelet that fail, wait or never end. `fault clear` takes all faults away."""
+    """Arm a fault: calls of the kubelet fail, wait or hang. `fault clear` removes all faults."""
     given = {key: value for key, value in how.items() if value is not None and value is not False}
     if call == "clear" and given:
-        raise click.UsageError(f"fault clear takes all faults away; --{min(given)} means nothing to it")
+        raise click.UsageError(f"fault clear removes all faults and takes no --{min(given)}")
     words = [word for key, value in given.items() for word in ([f"--{key}"] + ([] if value is True else [str(value)]))]
     _change(name, node, how["device"], [call] if call == "clear" else ["fault", call, *words])
 
@@ -125,7 +123,7 @@ def fault(call: str, name: str, node: str | None, **how: Any) -> None:
 @options.name
 @_node
 def crash(point: str, name: str, node: str | None) -> None:
-    """Let the driver die, as by kill -9, the next time that it is at that point, such as after-checkpoint."""
+    """Kill the driver, as with kill -9, when it reaches that point the next time, such as after-checkpoint."""
     _change(name, node, None, ["crash", point])
 
 
@@ -139,22 +137,22 @@ def lose_cdi(name: str, node: str | None) -> None:
 
 @click.command()
 @click.argument("claim", metavar="CLAIM-UID")
-@click.option("--force", is_flag=True, help="Also while the claim exists and is allocated.")
+@click.option("--force", is_flag=True, help="Even if the claim still exists and is allocated.")
 @options.name
 @_node
 def release(claim: str, force: bool, name: str, node: str | None) -> None:
-    """Give back the devices of a claim that is gone, and that the kubelet did not unprepare."""
+    """Release the devices of a deleted claim that the kubelet did not unprepare."""
     _change(name, node, None, ["release", claim, *["--force"] * force])
 
 
 @click.command()
-@click.option("--since", type=int, default=0, metavar="SEQ", help="Only what came after the entry of that number.")
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many entries of each node, the oldest first.")
+@click.option("--since", type=int, default=0, metavar="SEQ", help="Only entries after the one with this number.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most this many entries of each node, the oldest first.")
 @options.name
 @_node
 @options.output_format
 def journal(since: int, limit: int | None, name: str, node: str | None, output: str) -> None:
-    """What happened: every call, write, change and fault."""
+    """Show the journal: every call, write, change and fault."""
     words = ["journal", "--since", str(since), *(["--limit", str(limit)] if limit else [])]
     found = _ask(name, node, None, words)
     if output == "json":
@@ -171,41 +169,43 @@ COMMANDS = (unplug, plug, set_, taint, untaint, health, restore, fault, crash, l
 
 
 def live_states(name: str, node: str | None) -> dict[str, Any]:
-    """By node, what a running driver says of changes and faults; nothing of drivers that cannot be asked."""
+    """Return changes and faults by node, as the running driver reports them; nothing for drivers without live control."""
     testbed = bringup.attach(name)
-    its = testbed.driver_file
-    if its is None or its.control is None:
+    driver_file = testbed.driver_file
+    if driver_file is None or driver_file.control is None:
         return {}
-    there = live_control.nodes_for(testbed.kube, its)
+    nodes = live_control.nodes_for(testbed.kube, driver_file)
     return {
-        each: live_control.run_control(testbed.kube, its, each, ["state"]) for each in there if node in (None, each)
+        each: live_control.run_control(testbed.kube, driver_file, each, ["state"])
+        for each in nodes
+        if node in (None, each)
     }
 
 
 def describe_states(states: Mapping[str, Any]) -> Iterator[str]:
-    """What is changed and armed, for people; nothing where all is as the hardware file says."""
+    """Yield a line for each change and armed fault."""
     for node, state in states.items():
         for device, change in state["changes"].items():
             yield f"{node}: {device} is changed: {json.dumps(change)}"
         for armed in state["faults"]:
             yield f"{node}: armed: {json.dumps(armed)}"
         for point in state["crash"]:
-            yield f"{node}: dies at {point}"
+            yield f"{node}: will crash at {point}"
 
 
 def _change(name: str, node: str | None, device: str | None, words: list[str]) -> None:
-    """Have it done, and say where something has changed."""
+    """Send a command to the driver and print what it changed."""
     for each, answer in _ask(name, node, device, words).items():
         counts = [f"{key} {value}" for key, value in answer.items() if key != "changed"]
-        said = ", ".join(["done" if answer["changed"] else "nothing to do: it is so already", *counts])
-        click.echo(f"{each}: {' '.join(words)}: {said}")
+        result = ", ".join(["done" if answer["changed"] else "nothing changed: it is already so", *counts])
+        click.echo(f"{each}: {' '.join(words)}: {result}")
 
 
 def _ask(name: str, node: str | None, device: str | None, words: list[str]) -> dict[str, Any]:
     testbed = bringup.attach(name)
-    its = _driver_file(testbed)
-    there = live_control.nodes_for(testbed.kube, its, node, device)
-    return {each: live_control.run_control(testbed.kube, its, each, words) for each in there}
+    driver_file = _driver_file(testbed)
+    nodes = live_control.nodes_for(testbed.kube, driver_file, node, device)
+    return {each: live_control.run_control(testbed.kube, driver_file, each, words) for each in nodes}
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:

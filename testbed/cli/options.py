@@ -1,4 +1,4 @@
-"""The options that several commands share, and printing of data. Each name is a decorator, for the modules beside this one."""
+"""Options that several commands share, as decorators, and printing of JSON. For the modules beside this one."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _PATH = click.Path(path_type=Path)
 _CHOICE = click.Choice(["table", "json"])
 
 name = click.option("--name", default="default", show_default=True, help="The testbed's name.")
-output_format = click.option("-o", "--output", type=_CHOICE, default="table", help="How to print it.")
+output_format = click.option("-o", "--output", type=_CHOICE, default="table", help="The output format.")
 driver = click.option(
     "--driver",
     metavar="NAME|FILE|none",
-    help="The driver to install, with the companions of its file; it alone is judged. [default: fake-gpu, with fake-nic beside it]",
+    help="The driver to install and judge. Companions in its driver file are installed, but not judged. [default: fake-gpu, with fake-nic]",
 )
 patience = click.option(
-    "--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Stretch every wait, for slow machines."
+    "--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Multiply every timeout, for slow machines."
 )
-_config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed; flags win over it.")
-_name = click.option("--name", help="The testbed's name. [default: default; run makes one of its own: run-…]")
+_config = click.option("--config", type=_PATH, metavar="FILE", help="A file of kind Testbed. Flags override it.")
+_name = click.option("--name", help="The testbed's name. [default: default; for `run`, a new name: run-…]")
 _provider = click.option(
-    "--provider", metavar="local|kind|existing", help="Who makes or finds the cluster. [default: local]"
+    "--provider", metavar="local|kind|existing", help="What makes or finds the cluster. [default: local]"
 )
 _kubernetes = click.option(
     "--kubernetes", metavar="VERSION", help="Minor (1.37) or patch (1.37.1). [default: the newest]"
 )
 _nodes = click.option("--nodes", type=int, metavar="N", help="Worker nodes, 1 to 64. [default: 2]")
-_hardware = click.option("--hardware", metavar="NAME|FILE", help="What the fake driver pretends to own.")
+_hardware = click.option("--hardware", metavar="NAME|FILE", help="The hardware that the fake driver pretends to have.")
 _feature_gate = click.option(
     "--feature-gate", "feature_gates", multiple=True, metavar="K=V", callback=_gates, help="A feature gate; repeatable."
 )
@@ -58,26 +58,30 @@ _runtime_config = click.option(
 )
 _kubelet = click.option("--kubelet", metavar="VERSION", help="Another version for the kubelets, as during an upgrade.")
 _node_image = click.option("--node-image", metavar="IMAGE", help="kind: the nodes' image. [default: kind's own]")
-_kubeconfig = click.option("--kubeconfig", type=_PATH, metavar="FILE", help="existing: how the cluster is reached.")
+_kubeconfig = click.option("--kubeconfig", type=_PATH, metavar="FILE", help="existing: the kubeconfig of the cluster.")
 _context = click.option("--context", metavar="NAME", help="existing: the kubeconfig's context. [default: the current]")
 _allow = click.option(
     "--allow",
     type=click.Choice(["read-only", "workloads", "restart"]),
-    help="existing: what may be done to the cluster. [default: workloads]",
+    help="existing: what tests may do to the cluster. [default: workloads]",
 )
-_workload_image = click.option("--workload-image", metavar="IMAGE", help="For test pods, instead of our own.")
-_driver_image = click.option("--driver-image", metavar="IMAGE", help="For the fake driver, instead of our own.")
+_workload_image = click.option(
+    "--workload-image", metavar="IMAGE", help="The image of test pods, instead of the one that is built."
+)
+_driver_image = click.option(
+    "--driver-image", metavar="IMAGE", help="The image of the fake driver, instead of the one that is built."
+)
 _binaries_from = click.option(
     "--binaries-from",
     multiple=True,
     metavar="SOURCE",
     callback=lambda _, __, words: _split(words),
-    help="A folder, cache, download, build or system; repeatable.",
+    help="Where programs come from: a folder, cache, download, build or system; repeatable.",
 )
 
 
 def testbed(command: Command) -> Command:
-    """All that says what a testbed shall be, but its driver."""
+    """Add all options that describe a new testbed, except for its driver."""
     all_of_them = (
         _config, _name, _provider, _kubernetes, _kubelet, _nodes, _hardware, _feature_gate, _runtime_config,
         _node_image, _kubeconfig, _context, _allow, _workload_image, _driver_image, _binaries_from,
@@ -88,11 +92,11 @@ def testbed(command: Command) -> Command:
 
 
 def configuration(flags: Mapping[str, Any]) -> TestbedConfig:
-    """The effective configuration: what the options of `testbed` and `driver` gave, over the file of `--config`."""
+    """Return the effective configuration: the options of `testbed` and `driver`, over the file of `--config`, over the defaults."""
     file = load_testbed_file(flags["config"]) if flags.get("config") else None
     return effective(file, {key: value for key, value in flags.items() if key != "config"})
 
 
 def print_json(data: Any) -> None:
-    """Print data for programs; paths, enums and the like become text."""
+    """Print data as JSON. Paths and enums become text."""
     click.echo(json.dumps(data, indent=2, default=str, ensure_ascii=False))

@@ -89,7 +89,7 @@ def configured(words: Sequence[str]) -> TestbedConfig:
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
     of_run = {name: flags[name] for name in RunRequest.model_fields if name in flags}
-    of_run["profile"] = profiles.chosen(flags["profile"], [*flags["tiers"], flags["keyword"].strip()])
+    of_run["profile"] = profiles.select_profile(flags["profile"], [*flags["tiers"], flags["keyword"].strip()])
     of_testbed = _of_testbed(flags)
     if flags["testbed"] is None:
         return run_request(of_run, _new_testbed(of_testbed))

@@ -31,13 +31,13 @@ T = TypeVar("T")
 @click.option("--plan", is_flag=True, help="Show what would be made; change nothing.")
 @options.output_format
 def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) -> None:
-    """Make a testbed that stays, with a driver in it."""
+    """Make a testbed that stays, with a driver."""
     config = options.configuration(flags)
     if plan:
         _print_plan(config, output)
         return
     if output == "json":
-        raise UsageError("-o json is for --plan", hint="dra-testbed status -o json tells of a testbed that is up")
+        raise UsageError("-o json is for --plan", hint="dra-testbed status -o json shows a testbed that is up")
     progress = Progress()
     if verbose:
         progress.say(config.as_yaml())
@@ -52,10 +52,10 @@ def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) ->
 
 @click.command()
 @options.name
-@click.option("--all", "everything", is_flag=True, help="Every testbed of this user.")
-@click.option("--forget", is_flag=True, help="existing: look for nothing in the cluster, because it is gone for good.")
+@click.option("--all", "everything", is_flag=True, help="Remove every testbed of this user.")
+@click.option("--forget", is_flag=True, help="existing: delete nothing in the cluster, because it no longer exists.")
 def down(name: str, everything: bool, forget: bool) -> None:
-    """Remove a testbed and all that belongs to it. Twice is fine."""
+    """Remove a testbed and everything that belongs to it. It is no error if there is none."""
     source = click.get_current_context().get_parameter_source("name")
     if everything and source is ParameterSource.COMMANDLINE:
         raise UsageError("--all removes every testbed, --name one", hint="leave one of them out")
@@ -64,25 +64,25 @@ def down(name: str, everything: bool, forget: bool) -> None:
         if not bringup.tear_down(each, Progress(), forget=forget):
             click.echo(f"there is no testbed {each}")
 
-    _say_lost(_of_each(state.names() if everything else [name], remove)[1])
+    _raise_all(_for_each(state.names() if everything else [name], remove)[1])
 
 
-def _of_each(names: Iterable[str], work: Callable[[str], T]) -> tuple[list[T], list[TestbedError]]:
-    """What came of each testbed, and what failed: one that is damaged keeps nobody from the others."""
-    done, lost = [], []
+def _for_each(names: Iterable[str], work: Callable[[str], T]) -> tuple[list[T], list[TestbedError]]:
+    """Return the results for all testbeds, and the errors: a damaged testbed does not affect the others."""
+    done, errors = [], []
     for name in names:
         try:
             done.append(work(name))
         except TestbedError as failure:
-            lost.append(failure)
-    return done, lost
+            errors.append(failure)
+    return done, errors
 
 
-def _say_lost(lost: list[TestbedError]) -> None:
-    if len(lost) == 1:
-        raise lost[0]
-    if lost:
-        raise TestbedError("\n".join(map(str, lost)))
+def _raise_all(errors: list[TestbedError]) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise TestbedError("\n".join(map(str, errors)))
 
 
 def _print_plan(config: TestbedConfig, output: str) -> None:
@@ -98,19 +98,19 @@ def _print_plan(config: TestbedConfig, output: str) -> None:
 @click.option("--name", help="One testbed; otherwise all.")
 @options.output_format
 def status(name: str | None, output: str) -> None:
-    """What runs, where, and what is wrong with it."""
+    """Show what runs where, and what is wrong with it."""
     if name is not None:
         _show_status(health.status_of(name), output)
         return
-    found, lost = _of_each(state.names(), health.status_of)
+    found, errors = _for_each(state.names(), health.status_of)
     if output == "json":
         options.print_json([each.model_dump(mode="json", by_alias=True) for each in found])
-    elif not found and not lost:
+    elif not found and not errors:
         click.echo("no testbeds; dra-testbed up makes one")
     else:
         for each in found:
             _show_status(each, output)
-    _say_lost(lost)
+    _raise_all(errors)
 
 
 def _show_status(found: TestbedStatus, output: str) -> None:
@@ -125,7 +125,7 @@ def _show_status(found: TestbedStatus, output: str) -> None:
 @click.argument("component", required=False)
 @click.option("--into", type=click.Path(path_type=Path), help="Copy all logs into a folder instead of printing.")
 def logs(name: str, component: str | None, into: Path | None) -> None:
-    """List a testbed's logs, print one, or copy all; of a failed `up` too."""
+    """List a testbed's logs, print one, or copy all; also of a failed `up`."""
     with gathered.collected(name) as folder:
         if into:
             shutil.copytree(folder, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)

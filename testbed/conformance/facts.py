@@ -55,7 +55,7 @@ def gather(
 
 
 def _held_devices(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:
-    """Return the devices that tests cannot use. Others may hold a share of a device; then tests can use the rest."""
+    """Return the devices that others hold as a whole. If they hold only a share, tests can use the rest."""
     return [each for each in devices_held_by_others(kube, owner, driver, slices) if not each.shared]
 
 

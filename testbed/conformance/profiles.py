@@ -66,7 +66,7 @@ def profile(name: str) -> Profile:
         raise UsageError(f"there is no profile {name}", hint=did_you_mean(name, PROFILES)) from unknown
 
 
-def chosen(name: str | None, narrowed_by: Iterable[object]) -> str:
+def select_profile(name: str | None, narrowed_by: Iterable[object]) -> str:
     """Return the name of the profile to judge by: the one that was named, else `full` if other options narrow the tests, else `core`."""
     if name is not None:
         return profile(name).name

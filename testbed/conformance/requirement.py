@@ -32,7 +32,7 @@ GIVEN: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a driver, or a cluster with a driver, has to do. `kubernetes` is the first minor version for which it holds.
+    """What a driver, or a cluster with a driver, must do. `kubernetes` is the first minor version for which it holds.
 
     `devices` must be on one node, unless `spread` allows them on different nodes.
     `about` is who is judged: the driver or the cluster. An `exclusive` test uses all devices, so it runs alone. A test that uses only

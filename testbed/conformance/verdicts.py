@@ -13,7 +13,7 @@ from testbed.models.run_request import FailOn
 
 @dataclass(frozen=True)
 class Judged:
-    """A requirement's level and verdict, None if it has none. A requirement of which only some cases were tested is excluded, too.
+    """A requirement's level and verdict, None if it has none. If only some cases of it were tested, it is excluded, too.
 
     `tested` is False if no test ran, or if it found nothing to judge.
     """
@@ -38,7 +38,7 @@ _FAILING: dict[FailOn, Collection[Level]] = {
 
 
 def verdict_for(raised: BaseException, about: Subject = Subject.DRIVER, *, before_the_test: bool = False) -> Verdict:
-    """Return the verdict for a test that raised. Only assertions and DriverFailed blame the driver, everything else is an error of ours.
+    """Return the verdict for a test that raised. Only assertions and DriverFailed blame the driver, everything else is an error.
 
     A failed requirement about the cluster is never the driver's failure.
     """
@@ -72,7 +72,7 @@ def verdict_of_attempts(attempts: Sequence[Verdict]) -> Verdict:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict of a requirement with several tests, or of a test with several phases."""
+    """Return the worst verdict: of the tests of a requirement, or of the phases of a test."""
     given = set(verdicts)
     return next(each for each in _WORST_FIRST if each in given)
 
@@ -90,7 +90,7 @@ def result_of(judged: Sequence[Judged], *, finished: bool = True) -> Result:
 
 
 def exit_code(report: DriverConformanceReport) -> int:
-    """Return what `dra-testbed run` ends with. A failure on which it is to fail comes first, even if something else is undecided."""
+    """Return the exit code of `dra-testbed run`. A failure that --fail-on includes comes first, even if something else is undecided."""
     if any(row.verdict in _WRONG and row.level in _FAILING[report.request.fail_on] for row in report.requirements):
         return 1
     if report.result is Result.INCOMPLETE:

@@ -1,4 +1,4 @@
-"""Finds crashed containers of a driver's pod, and whether their own process caused the crash. Pure; `ready` blames the driver by it."""
+"""Finds crashed containers of a driver's pod, and whether their own process caused the crash, as `ready` needs to know. Pure."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ ALL_NODES = "all"
 _REFUSED = 2
 
 
-def run_control(kube: Kube, driver_file: DriverFile, node: str, words: Sequence[str]) -> Object:
+def run_control(kube: Kube, driver_file: DriverFile, node: str, arguments: Sequence[str]) -> Object:
     """Run the control command on a node and return its answer. Raise UsageError if it refused and changed nothing."""
     pod = _pods(kube, driver_file).get(node)
     if pod is None:
         raise TestbedError(f"no pod of driver {driver_file.name} runs on {node}", hint="dra-testbed status")
-    command = [*_command(driver_file), *words]
+    command = [*_command(driver_file), *arguments]
     done = kube.exec_unchecked(driver_file.pods.namespace, pod, command, container=driver_file.pods.container)
     if done.code == _REFUSED:
         raise UsageError(f"{node}: {_last_line(done.stderr)}")

@@ -75,8 +75,8 @@ def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     if elsewhere:
         namespaces = " and ".join(sorted(elsewhere))
         return [f"spec.pods.namespace: no pod in {pods.namespace} matches {pods.selector}, but pods in {namespaces} do"]
-    beside = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
-    labels = {f"{key}={value}" for each in beside for key, value in (each["metadata"].get("labels") or {}).items()}
+    others = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
+    labels = {f"{key}={value}" for each in others for key, value in (each["metadata"].get("labels") or {}).items()}
     near = did_you_mean(pods.selector, labels)
     return [f"spec.pods.selector: no pod matches {pods.selector}; {near}"] if near.startswith("did") else []
 
@@ -139,8 +139,8 @@ def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:
     return _list_if_allowed(kube, _RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}") or []
 
 
-def _unknown_name(key: str, what: str, word: str, known: Iterable[str]) -> str:
-    hint = did_you_mean(word, known)
+def _unknown_name(key: str, what: str, name: str, known: Iterable[str]) -> str:
+    hint = did_you_mean(name, known)
     return f"spec.{key}: {what}{f'; {hint}' if hint else ''}"
 
 

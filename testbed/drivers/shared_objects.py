@@ -23,7 +23,7 @@ def is_managed_by(found: Object, owner: Owner) -> bool:
 def release_shared(kube: Kube, found: Object, owner: Owner) -> None:
     """Remove the fields that only this testbed manages, by applying the object without any fields.
 
-    The uid prevents that an object that was deleted meanwhile is created again.
+    With its uid, an object that was deleted meanwhile is not created again.
     """
     identity = {key: found["metadata"][key] for key in ("name", "namespace", "uid") if found["metadata"].get(key)}
     empty = {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": identity}

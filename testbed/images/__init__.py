@@ -1,7 +1,7 @@
-"""Container images without a registry: what a pod needs at least, a workload, the driver, and a kind node, as archives in the cache.
+"""Build container images without a registry: the sandbox of a pod, a workload, the driver, and a kind node, as archives in the cache.
 
-For bringup and the providers, which import the archives into nodes, and for `dra-testbed images`. Nothing in here starts a
-container or knows what a cluster is; an image is a file, the same to the byte wherever it is made of the same parts.
+Used by bringup and the providers, which import the archives into nodes, and by `dra-testbed images`. This package starts no
+containers and knows nothing of clusters. An image is a file; the same inputs give the same bytes on every host.
 """
 
 from testbed.images.basics import sandbox, workload

@@ -1,6 +1,6 @@
-"""The sandbox image, which every pod needs, and the workload image, which the suites' pods run. Both are a static busybox.
+"""The sandbox image, which every pod needs, and the workload image, which the suites' pods run. Both contain a static busybox.
 
-For bringup and `dra-testbed images`, through testbed.images.
+Used by bringup and `dra-testbed images`, through testbed.images.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from testbed.progress import Progress
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# The first process of a pod. The kernel keeps signals from it that it has no handler for, so a plain `sleep` would make each
-# pod end late: the trap is the handler, and `wait`, unlike a program in the foreground, is interrupted by it. `wait` also
-# reaps what other containers leave behind when they share their processes with the pod.
+# The first process of a pod (PID 1). The kernel does not deliver signals to it without a handler, so with a plain `sleep` each
+# pod would end only after its grace period. The trap is a handler, and it interrupts `wait`, unlike a program in the foreground.
+# `wait` also reaps orphaned processes of other containers if the pod shares its PID namespace.
 PAUSE = "trap 'exit 0' TERM INT; while :; do /bin/busybox sleep infinity & wait; done"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an image of busybox holds beside it. `applets` is whether each of its programs has a symlink."""
+    """The content of an image besides busybox. If `applets` is True, each busybox applet gets a symlink."""
 
     name: str
     version: int
@@ -34,12 +34,12 @@ class Recipe:
 
     @property
     def reference(self) -> str:
-        """The name that pods and containerd's configuration use."""
+        """Return the name that pods and containerd's configuration use."""
         return f"localhost/dra-testbed/{self.name}:{self.version}"
 
     @property
     def key(self) -> str:
-        """Changes with the recipe. Which busybox it was is in the digest."""
+        """Return the cache key, which changes with the recipe but not with the version of busybox."""
         return key_of([self.reference, oci.architecture(), self.settings.as_json(), repr(self.members), self.applets])
 
 
@@ -63,17 +63,17 @@ WORKLOAD = Recipe(
 
 
 def sandbox(progress: Progress) -> Image:
-    """The image whose container holds a pod's namespaces. It sleeps, reaps, and ends at once when it is told to."""
+    """Return the image whose container holds a pod's namespaces. It reaps processes and ends at once on SIGTERM."""
     return _cached_or_built(SANDBOX, progress)
 
 
 def workload(progress: Progress) -> Image:
-    """The image of the suites' pods: sh, env, sleep, ls, cat and what else a shell script wants, in 2 MB."""
+    """Return the image of the suites' pods: sh, env, sleep, ls, cat and the other applets of busybox, in 2 MB."""
     return _cached_or_built(WORKLOAD, progress)
 
 
 def cached(recipe: Recipe) -> Image | None:
-    """The image, when it was made before."""
+    """Return the image if it is in the cache."""
     entry = Store().find(recipe.name, recipe.key)
     return _image_of(recipe, entry) if entry else None
 

@@ -1,4 +1,4 @@
-"""Finds the static busybox that the sandbox and the workload image are made of. Called by basics.py."""
+"""Find the static busybox of the sandbox image and the workload image. Used by basics.py."""
 
 from __future__ import annotations
 
@@ -16,28 +16,31 @@ _INTERPRETER = 3
 
 
 def static_busybox(scratch: Path) -> Path:
-    """The one of the distribution's package, unpacked into `scratch`; else one of this host, if it is static."""
+    """Return the busybox of the distribution's package, unpacked into `scratch`, or this host's busybox if it is static.
+
+    Raises TestbedError if neither exists.
+    """
     try:
         return _find_in_package(debian.fetch_package("busybox-static", scratch / "busybox-static"))
     except TestbedError as reason:
         installed = shutil.which("busybox")
         if installed and is_static(Path(installed)):
             return Path(installed)
-        host = f"{installed} is not a static program of this machine" if installed else "there is none on the PATH"
+        host = f"{installed} is not a static program for this architecture" if installed else "not found on PATH"
         raise TestbedError(
-            f"no static busybox for the images\n  package busybox-static: {reason.what}\n  this host: {host}",
+            f"cannot build images: no static busybox found\n  package busybox-static: {reason.what}\n  this host: {host}",
             hint="apt-get install busybox-static (or your distribution's static busybox)",
         ) from reason
 
 
 def applets(busybox: Path) -> list[str]:
-    """The programs that it can be, `busybox` itself left out."""
-    said = process.run([busybox, "--list"], hint="is the busybox made for this machine?").stdout
-    return sorted(set(said.split()) - {"busybox"})
+    """Return the names of the applets in this busybox, without `busybox` itself."""
+    output = process.run([busybox, "--list"], hint="is this busybox built for this architecture?").stdout
+    return sorted(set(output.split()) - {"busybox"})
 
 
 def is_static(program: Path) -> bool:
-    """Whether it is an ELF program of this machine that needs no loader, and so no library."""
+    """Return True if the file is an ELF program for this architecture that needs no dynamic loader."""
     with program.open("rb") as content:
         header = content.read(4096)
     if len(header) < 64 or header[:6] != b"\x7fELF\x02\x01":
@@ -51,7 +54,7 @@ def is_static(program: Path) -> bool:
 
 
 def _find_in_package(unpacked: Path) -> Path:
-    for place in ("bin/busybox", "usr/bin/busybox"):
-        if (unpacked / place).is_file() and is_static(unpacked / place):
-            return unpacked / place
-    raise TestbedError("the package holds no static busybox")
+    for path in ("bin/busybox", "usr/bin/busybox"):
+        if (unpacked / path).is_file() and is_static(unpacked / path):
+            return unpacked / path
+    raise TestbedError("the package contains no static busybox")

@@ -1,4 +1,4 @@
-"""The driver's image by Docker, as ci/Dockerfile says, brought into the form that all our images have. Called by driver.py."""
+"""Build the driver's image with Docker and ci/Dockerfile, and convert it to the archive format of oci.py. Used by driver.py."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _COMPRESSED = {b"\x1f\x8b": "+gzip", b"\x28\xb5": "+zstd"}
 
 
 def dockerfile() -> Path:
-    """The recipe."""
+    """Return the path of the driver image's Dockerfile."""
     return folders.data("Dockerfile")
 
 
 def is_available() -> bool:
-    """Whether a Docker engine is there, not only its command."""
+    """Return True if a Docker engine answers; the `docker` command alone is not enough."""
     if shutil.which("docker") is None:
         return False
     try:
@@ -39,7 +39,7 @@ def is_available() -> bool:
 
 
 def build(reference: str, code: Path, archive: Path, scratch: Path, step: Step) -> dict[str, Any]:
-    """Build, save, and rewrite the image into `archive`; the engine keeps its build cache and nothing else of ours."""
+    """Build the image, write it to `archive`, and remove it from the engine, which keeps only its build cache."""
     context = scratch / "context"
     shutil.copytree(code, context)
     (context / "ci").mkdir()
@@ -57,11 +57,11 @@ def build(reference: str, code: Path, archive: Path, scratch: Path, step: Step) 
 
 
 def rewrite(saved: Path, reference: str, archive: Path, scratch: Path) -> str:
-    """The image of a `docker save` file (of any engine's version) as an archive of ours; the digest of its manifest."""
+    """Convert the file of `docker save` (of any engine version) to an archive of oci.py; return the digest of its manifest."""
     with tarfile.open(saved) as tar:
         listed = json.loads(_read_member(tar, "manifest.json"))
         if len(listed) != 1:
-            raise TestbedError(f"docker save wrote {len(listed)} images instead of one")
+            raise TestbedError(f"docker save wrote {len(listed)} images to {saved}, expected one")
         config = _read_member(tar, listed[0]["Config"])
         layers = list(_layers(tar, listed[0]["Layers"], scratch))
     return oci.write_archive(reference, config, layers, archive)
@@ -85,12 +85,12 @@ def _read_member(tar: tarfile.TarFile, name: str) -> bytes:
 def _open_member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     content = tar.extractfile(name)
     if content is None:
-        raise TestbedError(f"docker save wrote no file {name}")
+        raise TestbedError(f"docker save wrote an archive without the file {name}")
     return content
 
 
 def key_parts() -> list[str]:
-    """What goes into the image beside the driver's code."""
+    """Return the inputs of the image's cache key, except for the driver's code."""
     return ["docker", oci.architecture(), *(_digest(file) for file in (dockerfile(), wheels.requirements()))]
 
 

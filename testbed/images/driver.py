@@ -1,6 +1,6 @@
-"""The fake driver's image: a Python, the wheels, the code. By Docker where an engine answers, else from the distribution's packages.
+"""Build the fake driver's image: Python, wheels, code. With Docker if an engine answers, otherwise from the distribution's packages.
 
-For bringup and `dra-testbed images`, through testbed.images. The code is a layer of its own, so that a change of it costs a second.
+Used by bringup and `dra-testbed images`, through testbed.images. The code has its own layer, so a rebuild after a change takes a second.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ SETTINGS = ContainerSettings(
         "PYTHONUNBUFFERED": "1",
     },
 )
-RELEASE = f"localhost/dra-testbed/driver:{__version__}"  # the name in the manifests that people apply by hand
+RELEASE = f"localhost/dra-testbed/driver:{__version__}"  # the name in the manifests that users apply themselves
 _IMPORTS = ("grpc", "google.protobuf", "urllib3", "yaml", "fake_driver")
 _CODE = ("fake_driver", "testbed/__init__.py", "testbed/kubelet/__init__.py", "testbed/kubelet/stubs")
-_RECIPE = 1  # count it up when this module makes something else of the same layers and code
+_RECIPE = 1  # increase it when the same layers and code give another image
 
 
 def driver(progress: Progress, *, build_with: BuildMethod | None = None, refresh: bool = False) -> Image:
-    """The image, from the cache or made now.
+    """Return the image from the cache, or build it.
 
-    `build_with` insists on one way. `refresh` asks apt for newer packages first; otherwise those of the last time are taken.
+    `build_with` selects the method; without it, packages are used if Docker is not available or fails. With `refresh`, apt is
+    asked for newer packages; otherwise the package versions of the last build are used again.
     """
     found = None if refresh else cached(build_with)
     if found:
@@ -56,42 +57,42 @@ def driver(progress: Progress, *, build_with: BuildMethod | None = None, refresh
                 if build_with:
                     raise
                 progress.say(
-                    f"Docker could not build the driver's image ({_last_line(failed)}); making it from packages instead"
+                    f"Docker could not build the driver's image ({_last_line(failed)}); building it from packages instead"
                 )
         return _build_from_packages(step, refresh=refresh)
 
 
-def cached(way: BuildMethod | None = None) -> Image | None:
-    """The image of the code as it is now, when it was made before."""
-    for key in _keys(way):
+def cached(method: BuildMethod | None = None) -> Image | None:
+    """Return the image of the current code if it is in the cache."""
+    for key in _keys(method):
         if entry := Store().find("driver", key):
             return _image(key, entry)
     return None
 
 
 def reference(key: str) -> str:
-    """The name that pods use; another one for each content, so that a node never runs yesterday's code."""
+    """Return the name that pods use. It depends on the content, so a node never runs an image of older code."""
     return f"localhost/dra-testbed/driver:{key[:12]}"
 
 
 def code() -> dict[str, Path]:
-    """The files of the code layer, by their path below the folder that PYTHONPATH names."""
+    """Return the files of the code layer by their path in the image's PYTHONPATH folder."""
     files: dict[str, Path] = {}
     for name in _CODE:
         source = folders.packages() / name
         if not source.exists():
-            raise TestbedError(f"the installation is damaged: {source} is missing", hint="install dra-testbed again")
+            raise TestbedError(f"the installation is damaged: {source} is missing", hint="reinstall dra-testbed")
         found = sorted(source.rglob("*")) if source.is_dir() else [source]
         files |= {str(path.relative_to(folders.packages())): path for path in found if _is_code(path)}
     return files
 
 
-def _keys(way: BuildMethod | None) -> Iterator[str]:
+def _keys(method: BuildMethod | None) -> Iterator[str]:
     content = _code_digest(code())
-    if way != "packages":
+    if method != "packages":
         yield _docker_key(content)
     packages = python_base.last_resolved()
-    if way != "docker" and packages:
+    if method != "docker" and packages:
         yield _packages_key(packages, content)
 
 
@@ -120,38 +121,38 @@ def _build_from_packages(step: Step, *, refresh: bool) -> Image:
     try:
         base = python_base.layer(packages, step)
     except TestbedError:
-        newer = python_base.resolve()  # the archive may no longer have the versions that apt named last time
+        newer = python_base.resolve()  # the mirror may no longer have the versions of the last resolution
         if newer == packages:
             raise
         packages, base = newer, python_base.layer(newer, step)
-    above = wheels.layer(_wheels(packages), base.file, step)
+    wheels_layer = wheels.layer(_wheels(packages), base.file, step)
     content = _code_digest(code())
     key = _packages_key(packages, content)
-    return _image(key, Store().get_or_build("driver", key, step, _builder(key, content, base, above, step)))
+    return _image(key, Store().get_or_build("driver", key, step, _builder(key, content, base, wheels_layer, step)))
 
 
 def _builder(
-    key: str, content: str, base: CacheEntry, above: CacheEntry, step: Step
+    key: str, content: str, base: CacheEntry, wheels_layer: CacheEntry, step: Step
 ) -> Callable[[Path, Path], Mapping[str, Any]]:
     def build(archive: Path, scratch: Path) -> Mapping[str, Any]:
         step.note("the driver's code")
         root = scratch / "root"
         wheels.unpack_layer(base.file, root)
-        wheels.unpack_layer(above.file, root)
+        wheels.unpack_layer(wheels_layer.file, root)
         _copy_code(root / HOME, content)
         python = Interpreter(root)
         compiled = python.compile([HOME])
         if compiled:
             python.check_imports(_IMPORTS, [HOME, wheels.DIST_PACKAGES])
         top = oci.write_layer(tarball.tree(root / HOME, HOME), scratch / "code.tar")
-        layers = [oci.Layer.of(base.file), oci.Layer.of(above.file), top]
+        layers = [oci.Layer.of(base.file), oci.Layer.of(wheels_layer.file), top]
         config = oci.configuration(SETTINGS, layers, ["Python of the distribution", "wheels", "the fake driver"])
         digest = oci.write_archive(reference(key), config, layers, archive)
         return {
             "digest": digest,
             "with": "packages",
             "packages": base.facts["packages"],
-            "wheels": above.facts["wheels"],
+            "wheels": wheels_layer.facts["wheels"],
             "compiled": compiled,
         }
 
@@ -172,7 +173,7 @@ def _copy_code(into: Path, digest: str) -> None:
         (into / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, into / path)
     if _code_digest({path: into / path for path in files}) != digest:
-        raise TestbedError("the driver's code changed while its image was made", hint="try again")
+        raise TestbedError("the driver's code changed while its image was being built", hint="try again")
 
 
 def _code_digest(files: Mapping[str, Path]) -> str:

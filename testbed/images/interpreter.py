@@ -1,6 +1,6 @@
-"""Runs the Python of an unpacked image on this host: through the image's own loader and libraries, so neither root nor chroot is needed.
+"""Run the Python of an unpacked image on this host, with the image's own loader and libraries; this needs neither root nor chroot.
 
-For driver.py, python_base.py and wheels.py, which compile an image's modules with it and try whether they can be imported.
+Used by driver.py, python_base.py and wheels.py to compile the modules of an image and to check that they can be imported.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from testbed.process import Completed
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The Python below the root of an unpacked image."""
+    """The Python of an image that is unpacked in `root`."""
 
     root: Path
 
     def compile(self, folders: Sequence[str]) -> bool:
-        """Put the byte code beside the modules of these folders, which makes a container's start about twice as fast.
+        """Compile the modules of these folders, which makes a container start about twice as fast.
 
-        It is not compared with the sources' times (they are all 1970), and its paths are those inside the image. False when
-        this Python does not run here, for example on another architecture or from a folder that forbids programs.
+        The byte code is marked as unchecked, because all sources have the same modification time, and contains paths of the
+        image. Return False if this Python cannot run here, for example in a folder that is mounted with noexec.
         """
         if not self.runs_here():
             return False
-        places = [self.root / folder for folder in folders]
-        how = ("--invalidation-mode", "unchecked-hash", "-s", self.root, "-p", "/")
-        self._run_python(["-m", "compileall", "-q", "-f", *how, *places], {})
+        paths = [self.root / folder for folder in folders]
+        flags = ("--invalidation-mode", "unchecked-hash", "-s", self.root, "-p", "/")
+        self._run_python(["-m", "compileall", "-q", "-f", *flags, *paths], {})
         return True
 
     def runs_here(self) -> bool:
-        """Whether it runs on this host at all."""
+        """Return True if this Python can run on this host."""
         try:
             return self._run_python(["-c", "pass"], {}).ok
         except (CommandFailed, TestbedError, OSError):
             return False
 
     def check_imports(self, modules: Sequence[str], path: Sequence[str]) -> None:
-        """Import the modules from these folders of the image; an error if one cannot be."""
-        where = os.pathsep.join(str(self.root / folder) for folder in path)
-        self._run_python(["-c", f"import {', '.join(modules)}"], {"PYTHONPATH": where})
+        """Import the modules from these folders of the image. Raises CommandFailed if an import fails."""
+        folders = os.pathsep.join(str(self.root / folder) for folder in path)
+        self._run_python(["-c", f"import {', '.join(modules)}"], {"PYTHONPATH": folders})
 
     def _run_python(self, words: Sequence[str | Path], env: dict[str, str]) -> Completed:
-        """Run it. Only compile() may write byte code: what an import writes names the paths of this host."""
+        """Run this Python. Imports must not write byte code, because it would contain paths of this host; only compile() may."""
         loader = self._loader()
         always = {
             "PYTHONHOME": str(self.root / "usr"),
@@ -59,8 +59,8 @@ class Interpreter:
         return process.run(argv, env={**always, **env}, timeout=300)
 
     def _loader(self) -> Path:
-        """The loader itself; the links to it are absolute, and would lead to this host's."""
+        """Return the loader itself: symlinks to it are absolute, so they would resolve to this host's loader."""
         found = [file for file in sorted(self.root.glob("usr/lib/*/ld-linux*.so.*")) if not file.is_symlink()]
         if not found:
-            raise TestbedError(f"there is no loader below {self.root}/usr/lib")
+            raise TestbedError(f"no dynamic loader found in {self.root}/usr/lib")
         return found[0]

@@ -1,9 +1,7 @@
-"""Writes an image as one tar file that is an OCI image layout and a docker archive at once.
+"""Write an image as one tar file that is both an OCI image layout and a docker archive. Used by the modules that build images.
 
-So `ctr images import`, `kind load image-archive`, `docker load` and `podman load` all read it. For basics.py, driver.py and docker.py.
-
-Layers are not compressed. An archive lies in a local cache and is imported on every node at each `up`, where the processor is
-scarcer than the disk: of 54 MB of Python, reading and hashing takes 0.03 s, unpacking gzip before that 0.3 to 0.4 s.
+`ctr images import`, `kind load image-archive`, `docker load` and `podman load` can all read this file. Layers are not compressed:
+every `up` imports the archives on every node, and decompression would take ten times as long as reading (0.3 s for 54 MB).
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ PLAIN_LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True)
 class Image:
-    """An image in the cache: what it is for, the name that pods use, the archive, and the digest of its manifest."""
+    """An image in the cache: its purpose, the name that pods use, the archive, and the digest of its manifest."""
 
     name: str
     reference: str
@@ -36,7 +34,7 @@ class Image:
 
 @dataclass(frozen=True)
 class ContainerSettings:
-    """How containers of the image start."""
+    """The settings with which containers of an image start."""
 
     entrypoint: Sequence[str] = ()
     cmd: Sequence[str] = ()
@@ -46,8 +44,8 @@ class ContainerSettings:
     stop_signal: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As the image's configuration says it."""
-        said = {
+        """Return the settings in the format of the image configuration."""
+        settings = {
             "Entrypoint": list(self.entrypoint),
             "Cmd": list(self.cmd),
             "Env": [f"{key}={value}" for key, value in self.env.items()],
@@ -55,12 +53,12 @@ class ContainerSettings:
             "WorkingDir": self.working_dir,
             "StopSignal": self.stop_signal,
         }
-        return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in settings.items() if value}
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer's file, its digest ("sha256:…") and size, and what it is."""
+    """A layer's file, its digest ("sha256:…"), size and media type."""
 
     file: Path
     digest: str
@@ -69,7 +67,7 @@ class Layer:
 
     @classmethod
     def of(cls, file: Path, media_type: str = PLAIN_LAYER) -> Layer:
-        """The layer that lies in a file."""
+        """Return the layer of a file."""
         with file.open("rb") as content:
             return cls(
                 file, f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}", file.stat().st_size, media_type
@@ -77,31 +75,31 @@ class Layer:
 
 
 def architecture() -> str:
-    """This machine's architecture as images name it."""
+    """Return this machine's architecture by its name in images."""
     machine = platform.machine()
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 def write_layer(members: Iterable[tarball.Member], into: Path) -> Layer:
-    """A layer with these members."""
+    """Write a layer with these members."""
     tarball.write(members, into)
     return Layer.of(into)
 
 
-def configuration(settings: ContainerSettings, layers: Sequence[Layer], said: Sequence[str]) -> bytes:
-    """The configuration of an image of plain layers; `said` tells of each layer what it holds."""
+def configuration(settings: ContainerSettings, layers: Sequence[Layer], history: Sequence[str]) -> bytes:
+    """Return the configuration of an image of uncompressed layers; `history` describes the content of each layer."""
     return _json({
         "created": _EPOCH,
         "architecture": architecture(),
         "os": "linux",
         "config": settings.as_json(),
         "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
-        "history": [{"created": _EPOCH, "created_by": text} for text in said],
+        "history": [{"created": _EPOCH, "created_by": text} for text in history],
     })  # fmt: skip
 
 
 def write_archive(reference: str, config: bytes, layers: Sequence[Layer], into: Path) -> str:
-    """The archive, with one image in it; the digest of its manifest."""
+    """Write an archive with one image; return the digest of its manifest."""
     manifest = _json({
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
@@ -123,11 +121,11 @@ def write_archive(reference: str, config: bytes, layers: Sequence[Layer], into: 
 
 
 def _index(reference: str, config: bytes, manifest: bytes) -> bytes:
-    facts = json.loads(config)
+    fields = json.loads(config)
     names = {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference}
-    where = {key: facts[key] for key in ("architecture", "os", "variant") if key in facts}
-    listed = {**_descriptor(manifest, _MANIFEST), "platform": where, "annotations": names}
-    return _json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [listed]})
+    platform = {key: fields[key] for key in ("architecture", "os", "variant") if key in fields}
+    entry = {**_descriptor(manifest, _MANIFEST), "platform": platform, "annotations": names}
+    return _json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry]})
 
 
 def _docker_manifest(reference: str, config: bytes, layers: Sequence[Layer]) -> bytes:

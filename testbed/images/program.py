@@ -1,6 +1,6 @@
-"""An image of one static program and nothing else: how a driver in Go gets into a cluster without Docker and without a registry.
+"""Build an image that contains one static program, so that a driver in Go can be installed without Docker and without a registry.
 
-For `python -m ci.peers`, which judges drivers of others. The archive goes where a driver file's `install.images` says.
+Used by `python -m ci.peers`, which judges drivers of other projects. A driver file names the archive in `install.images`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOLDER = "usr/bin"
 
 
 def program(reference: str, file: Path, progress: Progress) -> Image:
-    """The image with the program in /usr/bin, as its entry point. Made anew when another program, or another name, is given."""
+    """Return an image with the program in /usr/bin as its entry point. It is rebuilt if the program or the reference changes."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     settings = ContainerSettings(entrypoint=(f"/{_FOLDER}/{file.name}",), env={"PATH": PATH})
@@ -32,7 +32,7 @@ def program(reference: str, file: Path, progress: Progress) -> Image:
 
 def _builder(reference: str, file: Path, settings: ContainerSettings) -> Callable[[Path, Path], dict[str, str]]:
     def build(archive: Path, scratch: Path) -> dict[str, str]:
-        # A program that makes a temporary file before it renames it finds the place for it, as in images with a system.
+        # Programs expect a /tmp for temporary files.
         members = [tarball.file(f"{_FOLDER}/{file.name}", file, 0o755), tarball.folder("tmp", 0o1777)]
         layer = oci.write_layer(members, scratch / "layer.tar")
         config = oci.configuration(settings, [layer], [f"the program {file.name}"])

@@ -1,6 +1,6 @@
-"""The driver image's lowest layer: Python and its libraries, from the distribution's packages, and nothing that they do not need.
+"""Build the driver image's base layer: Python and the libraries that it needs, from the distribution's packages.
 
-Called by driver.py. Packages are fetched and unpacked, never installed, and none of their scripts is run.
+Used by driver.py. Packages are downloaded and unpacked, but not installed; their scripts do not run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from testbed.images.interpreter import Interpreter
 from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
-RECIPE = 1  # count it up when this module makes something else of the same packages
+RECIPE = 1  # increase it when the same packages give another layer
 OLDEST_PYTHON = 11
 
 _ROOTS = ("python3", "libstdc++6")
@@ -66,38 +66,44 @@ class Packages:
 
     @property
     def python(self) -> str:
-        """The minor version of Python in them, like "3.13"."""
+        """Return the minor version of Python in the packages, for example "3.13"."""
         found = [match[1] for pin in self.pins if (match := re.match(r"python(3\.\d+)-minimal=", pin))]
         if not found:
-            raise TestbedError("the packages hold no Python", hint="dra-testbed images build driver --with docker")
+            raise TestbedError(
+                "the distribution's packages for the driver's image contain no Python",
+                hint="dra-testbed images build driver --with docker",
+            )
         return found[0]
 
     @property
     def key(self) -> str:
-        """Of the layer that is made of them."""
+        """Return the cache key of the layer."""
         return key_of(["python base", RECIPE, oci.architecture(), self.pins])
 
 
 def resolve() -> Packages:
-    """Ask apt which packages it would take today, and remember the answer."""
+    """Ask apt which package versions it would install, and store the answer for last_resolved()."""
     names = [name for name in debian.with_dependencies(_ROOTS) if _WANTED.fullmatch(name)]
     versions = _candidates(names)
     packages = Packages(tuple(f"{name}={versions[name]}" for name in names))
     if int(packages.python.split(".")[1]) < OLDEST_PYTHON:
         raise TestbedError(
-            f"this distribution has Python {packages.python}; the driver needs 3.{OLDEST_PYTHON}",
+            f"this distribution has Python {packages.python}; the driver needs at least 3.{OLDEST_PYTHON}",
             hint="dra-testbed images build driver --with docker",
         )
-    memory = _resolution_file()
-    memory.parent.mkdir(parents=True, exist_ok=True)
-    new = memory.with_suffix(".new")
+    file = _resolution_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
     new.write_text(json.dumps(packages.pins, indent=1) + "\n")
-    new.replace(memory)
+    new.replace(file)
     return packages
 
 
 def last_resolved() -> Packages | None:
-    """What apt answered last time: asking takes a second, and an image is not made anew for each update of a library."""
+    """Return what apt answered last time, or None.
+
+    Asking apt takes a second, and an update of a library alone is no reason to rebuild the image.
+    """
     try:
         pins = json.loads(_resolution_file().read_text())
         return Packages(tuple(str(pin) for pin in pins)) if isinstance(pins, list) else None
@@ -106,7 +112,7 @@ def last_resolved() -> Packages | None:
 
 
 def layer(packages: Packages, step: Step) -> CacheEntry:
-    """The layer, from the cache or made now."""
+    """Return the layer from the cache, or build it."""
 
     def build(file: Path, scratch: Path) -> dict[str, Any]:
         step.note(f"Python {packages.python} from {len(packages.pins)} packages")
@@ -121,9 +127,9 @@ def layer(packages: Packages, step: Step) -> CacheEntry:
 
 
 def _candidates(names: Sequence[str]) -> dict[str, str]:
-    """The versions that apt would take; one call for all."""
-    said = process.run(["apt-cache", "show", "--no-all-versions", *names], timeout=60).stdout
-    return dict(re.findall(r"^Package: (\S+)$.*?^Version: (\S+)$", said, re.M | re.S))
+    """Return the version of each package that apt would install."""
+    output = process.run(["apt-cache", "show", "--no-all-versions", *names], timeout=60).stdout
+    return dict(re.findall(r"^Package: (\S+)$.*?^Version: (\S+)$", output, re.M | re.S))
 
 
 def _resolution_file() -> Path:
@@ -131,7 +137,7 @@ def _resolution_file() -> Path:
 
 
 def _reduce(root: Path, python: str) -> None:
-    """Keep the loader, the libraries and Python, with the folders merged below usr/ as every distribution has them today."""
+    """Keep only the loader, the libraries and Python, in a merged /usr as in every current distribution."""
     for name in ("lib", "lib64"):
         if (root / name).is_dir() and not (root / name).is_symlink():
             shutil.copytree(root / name, root / "usr" / name, symlinks=True, dirs_exist_ok=True)

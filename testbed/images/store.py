@@ -1,9 +1,10 @@
-"""The cache of images and of the layers that are dear to make. An entry is named after what went into it, and is there whole or not at all.
+"""The cache of images and of layers that are expensive to build. Used by all modules that build images.
 
-    ROOT/<kind>-<key>/{content.tar, entry.json}     an entry
-    ROOT/<kind>.lock, ROOT/<kind>.part/             who makes entries of that kind, one at a time; the work in hand
+    ROOT/<kind>-<key>/{content.tar, entry.json}     an entry; the key is a hash of its inputs
+    ROOT/<kind>.lock                                held while an entry of that kind is being built
+    ROOT/<kind>.part/                               the unfinished entry, which is renamed when it is complete
 
-For all makers of images. What was left by a maker that was killed is removed by the next one.
+The next build of the same kind removes the unfinished entry of a process that was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MIN_AGE = 3600.0
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A file in the cache, and what its maker said about it."""
+    """A file in the cache with the facts that its builder returned."""
 
     file: Path
     facts: Mapping[str, Any]
@@ -48,18 +49,18 @@ class _Record:
 
 
 def key_of(parts: object) -> str:
-    """The name of an entry that is made of these parts (anything that JSON can say)."""
+    """Return the key of an entry with these inputs, which can be any JSON data."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 class Store:
-    """The cache below one folder."""
+    """The cache in one folder."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or folders.cache() / "images"
 
     def find(self, kind: str, key: str) -> CacheEntry | None:
-        """The entry, when it is there and undamaged."""
+        """Return the entry if it exists and is not damaged."""
         folder = self._folder_of(kind, key)
         try:
             record = _Record(**json.loads((folder / _FACTS).read_text()))
@@ -68,13 +69,13 @@ class Store:
         except (OSError, ValueError, TypeError):
             return None
         with contextlib.suppress(OSError):
-            os.utime(folder)  # when it was used last, for _prune
+            os.utime(folder)  # the time of the last use, for _prune
         return CacheEntry(folder / _CONTENT, record.facts, record.size)
 
     def get_or_build(
         self, kind: str, key: str, step: Step, build: Callable[[Path, Path], Mapping[str, Any]]
     ) -> CacheEntry:
-        """The entry; when it is not there, `build(file, scratch folder)` writes the file and says what there is to know about it."""
+        """Return the entry from the cache, or build it: `build(file, scratch_folder)` writes the file and returns its facts."""
         try:
             with self._locked(kind, step):
                 found = self.find(kind, key)
@@ -83,13 +84,13 @@ class Store:
                     self._prune(kind)
                     found = self.find(kind, key)
         except OSError as refused:
-            where = refused.filename or self.root
+            path = refused.filename or self.root
             raise TestbedError(
-                f"cannot make the image part {kind!r}: {where}: {refused.strerror}",
-                hint="make room, or set DRA_TESTBED_CACHE",
+                f"cannot build the image or layer {kind!r}: {path}: {refused.strerror}",
+                hint="free disk space, or set DRA_TESTBED_CACHE to a folder on another disk",
             ) from refused
         if found is None:
-            raise TestbedError(f"{self._folder_of(kind, key)} changed while it was made", hint="try again")
+            raise TestbedError(f"{self._folder_of(kind, key)} was changed while it was being built", hint="try again")
         return found
 
     def _build(self, kind: str, key: str, build: Callable[[Path, Path], Mapping[str, Any]]) -> None:
@@ -108,9 +109,9 @@ class Store:
             shutil.rmtree(part, ignore_errors=True)
 
     def _prune(self, kind: str) -> None:
-        """Forget what was used longest ago, but nothing that another process may be reading now."""
-        places = sorted(self.root.glob(f"{kind}-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
-        for folder in places[_MAX_ENTRIES:]:
+        """Delete the least recently used entries, except for those that another process may still be reading."""
+        newest_first = sorted(self.root.glob(f"{kind}-*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+        for folder in newest_first[_MAX_ENTRIES:]:
             if time.time() - folder.stat().st_mtime > _MIN_AGE:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -121,7 +122,7 @@ class Store:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            step.note(f"another process makes {kind}, waiting for it")
+            step.note(f"waiting for another process that builds {kind}")
             lock.acquire()
             step.note(doing)
         try:
@@ -139,7 +140,7 @@ def _record_of(file: Path, facts: Mapping[str, Any]) -> _Record:
 
 
 def _is_intact(file: Path, record: _Record) -> bool:
-    """Size and time are compared each time; the content only when the time differs, as after a copy of the cache."""
+    """Return True if size and modification time match; if only the time differs, as in a copied cache, compare the content."""
     now = file.stat()
     if now.st_size != record.size:
         return False

@@ -1,6 +1,6 @@
-"""Tar files that are the same to the byte whenever their content is: sorted, no times, no owners, no modes but the ones we say.
+"""Write reproducible tar files: sorted members, no times, no owners, explicit modes; the same content gives the same bytes.
 
-For oci.py: a layer is such a file, and so is the archive around the layers. Contents are streamed; nothing is held in memory.
+Used by oci.py for layers and for archives of images. File contents are streamed, not read into memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 @dataclass(frozen=True)
 class Member:
-    """One thing in a tar file: a file when it has content, a symlink when it has a target, else a folder."""
+    """A member of a tar file: a file if it has content, a symlink if it has a target, otherwise a folder."""
 
     path: str
     mode: int
@@ -25,22 +25,22 @@ class Member:
 
 
 def folder(path: str, mode: int = 0o755) -> Member:
-    """A folder. Those above a member need not be named; name one to give it another mode, or to have it empty."""
+    """Return a folder. Parent folders are added automatically; name one only if it is empty or needs another mode."""
     return Member(path, mode)
 
 
 def file(path: str, content: Path | bytes | str, mode: int = 0o644) -> Member:
-    """A file, with the content given or taken from a file of this host."""
+    """Return a file with the given content, or with the content of a file on this host."""
     return Member(path, mode, content.encode() if isinstance(content, str) else content)
 
 
 def link(path: str, target: str) -> Member:
-    """A symlink."""
+    """Return a symlink."""
     return Member(path, 0o777, target=target)
 
 
 def tree(root: Path, below: str = "") -> Iterator[Member]:
-    """A folder of this host with all that is in it. Of the modes only "executable" is kept; other special files are left out."""
+    """Yield the content of a folder on this host. Only the executable bit of modes is kept; special files are left out."""
     for entry in sorted(root.iterdir()):
         path = f"{below}/{entry.name}" if below else entry.name
         if entry.is_symlink():
@@ -53,7 +53,7 @@ def tree(root: Path, below: str = "") -> Iterator[Member]:
 
 
 def write(members: Iterable[Member], into: Path) -> None:
-    """The tar file. The folders above each member are put before it; two members of one path are a mistake."""
+    """Write a tar file with these members and their parent folders. Raises ValueError if two members have the same path."""
     with tarfile.open(into, "w", format=tarfile.PAX_FORMAT) as tar:
         for member in _ordered(members):
             with _open_content(member.content) as content:
@@ -65,7 +65,7 @@ def _ordered(members: Iterable[Member]) -> list[Member]:
     for member in members:
         path = PurePosixPath(member.path)
         if path in named and named[path] != member:
-            raise ValueError(f"{path} is in the archive twice")
+            raise ValueError(f"two different members of the archive have the path {path}")
         named[path] = member
     above = {parent for path in named for parent in path.parents if parent.parts} - named.keys()
     named.update({path: folder(str(path)) for path in above})

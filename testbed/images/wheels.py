@@ -1,6 +1,6 @@
-"""The driver image's middle layer: grpcio and the other wheels of ci/driver-requirements.txt, checked against the hashes there.
+"""Build the driver image's middle layer: the wheels of ci/driver-requirements.txt, checked against the hashes in that file.
 
-Called by driver.py. pip only downloads them, for the image's Python and not for ours; a wheel is a zip file, and we unpack it.
+Used by driver.py. pip only downloads the wheels, for the Python of the image; this module unpacks them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from testbed.images.interpreter import Interpreter
 from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
-RECIPE = 1  # count it up when this module makes something else of the same wheels
+RECIPE = 1  # increase it when the same wheels give another layer
 DIST_PACKAGES = "usr/lib/python3/dist-packages"
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -34,29 +34,29 @@ _NOT_NEEDED = (
     "*.[ch]",
     "_yaml/*",
     "yaml/_yaml.*",
-)  # PyYAML does without its C part, which is 3 MB
+)  # PyYAML also works without its C extension, which has 3 MB
 
 
 @dataclass(frozen=True)
 class Wheels:
-    """The wheels for one Python, on the base layer that they are tried with."""
+    """The wheels for a version of Python; `base` is the key of the base layer whose Python compiles them."""
 
     python: str
     base: str
 
     @property
     def key(self) -> str:
-        """Of the layer that is made of them."""
+        """Return the cache key of the layer."""
         return key_of(["wheels", RECIPE, oci.architecture(), self.python, self.base, requirements().read_text()])
 
 
 def requirements() -> Path:
-    """The lock file: exact versions with the hash of each wheel."""
+    """Return the path of the lock file, which has exact versions and the hash of each wheel."""
     return folders.data("driver-requirements.txt")
 
 
 def layer(wheels: Wheels, base: Path, step: Step) -> CacheEntry:
-    """The layer, from the cache or made now. `base` is the layer with the Python that compiles it."""
+    """Return the layer from the cache, or build it. `base` is the layer with the Python that compiles the modules."""
 
     def build(file: Path, scratch: Path) -> dict[str, Any]:
         step.note(f"wheels for Python {wheels.python}")
@@ -69,7 +69,7 @@ def layer(wheels: Wheels, base: Path, step: Step) -> CacheEntry:
 
 
 def unpack_layer(layer: Path, root: Path) -> None:
-    """A layer's content, on top of what is in `root`."""
+    """Unpack a layer into `root`, which may already have the content of lower layers."""
     root.mkdir(parents=True, exist_ok=True)
     process.run(["tar", "--extract", "--no-same-owner", "--file", layer, "--directory", root], timeout=300)
 
@@ -83,7 +83,7 @@ def _downloaded(python: str, into: Path) -> list[Path]:
             "--implementation", "cp", "--python-version", python, *platforms, "--dest", into, "--requirement", requirements(),
         ],
         timeout=600,
-        hint="see that pip reaches an index with these versions; or: dra-testbed images build driver --with docker",
+        hint="check that pip can reach an index with these versions, or run: dra-testbed images build driver --with docker",
     )  # fmt: skip
     return sorted(into.glob("*.whl"))
 
@@ -95,8 +95,8 @@ def _pip() -> list[str]:
         if found := shutil.which(name):
             return [found]
     raise TestbedError(
-        "the driver's image needs pip to fetch its wheels, and there is none",
-        hint="install python3-pip, or pip into this environment",
+        "cannot download the wheels of the driver's image: pip was not found",
+        hint="install python3-pip, or install pip into this environment",
     )
 
 
@@ -113,7 +113,7 @@ def _needed(wheel: zipfile.ZipFile) -> Iterator[str]:
 
 
 def _compile(base: Path, scratch: Path) -> bool:
-    """Compile with the image's Python, in a copy of the image's root, because byte code names the place of its source."""
+    """Compile the modules with the image's Python in a copy of the image's root, because byte code contains source paths."""
     root = scratch / "root"
     unpack_layer(base, root)
     (root / DIST_PACKAGES).parent.mkdir(parents=True, exist_ok=True)

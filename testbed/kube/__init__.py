@@ -1,1 +1,1 @@
-"""The Kubernetes API: one client that speaks in plain dicts. Knows nothing of providers, drivers or pytest."""
+"""The Kubernetes API: client, kubeconfigs, permissions, feature gates, ownership of objects. Independent of providers and drivers."""

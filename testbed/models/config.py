@@ -54,26 +54,26 @@ SOURCES = ("cache", "download", "build", "system")
 def _shipped_or_file(folder: str) -> Callable[[str, ValidationInfo], str]:
     """Return a check for the name of a shipped file or the path of a user's file. The shipped file wins."""
 
-    def check(word: str, info: ValidationInfo) -> str:
-        if "/" in word or word.endswith((".yaml", ".yml")):
-            return str(existing_file(Path(word), info))
-        if word == NO_DRIVER or (_shipped(folder) / f"{word}.yaml").is_file():
-            return word
-        if info.context and (Path(info.context["folder"]) / word).exists():
-            return str(existing_file(Path(word), info))
+    def check(value: str, info: ValidationInfo) -> str:
+        if "/" in value or value.endswith((".yaml", ".yml")):
+            return str(existing_file(Path(value), info))
+        if value == NO_DRIVER or (_shipped(folder) / f"{value}.yaml").is_file():
+            return value
+        if info.context and (Path(info.context["folder"]) / value).exists():
+            return str(existing_file(Path(value), info))
         known = [path.stem for path in _shipped(folder).glob("*.yaml")]
-        hint = did_you_mean(word, known) or "is the file in another folder?"
-        raise ValueError(f"is {word!r}, which is neither a file nor a name that dra-testbed ships; {hint}")
+        hint = did_you_mean(value, known) or "is the file in another folder?"
+        raise ValueError(f"is {value!r}, which is neither a file nor a name that dra-testbed ships; {hint}")
 
     return check
 
 
-def _source(word: str, info: ValidationInfo) -> str:
-    if word in SOURCES or info.context is None:
-        return word
-    found = (Path(info.context["folder"]) / Path(word).expanduser()).resolve()
+def _source(value: str, info: ValidationInfo) -> str:
+    if value in SOURCES or info.context is None:
+        return value
+    found = (Path(info.context["folder"]) / Path(value).expanduser()).resolve()
     if not found.is_dir():
-        raise ValueError(f"is {word!r}, which is neither a folder nor one of {', '.join(SOURCES)}")
+        raise ValueError(f"is {value!r}, which is neither a folder nor one of {', '.join(SOURCES)}")
     return str(found)
 
 
@@ -246,8 +246,8 @@ def _resolve(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, **resolved}
 
 
-def _path(folder: str, word: str) -> Path:
-    return Path(word) if "/" in word else _shipped(folder) / f"{word}.yaml"
+def _path(folder: str, value: str) -> Path:
+    return Path(value) if "/" in value else _shipped(folder) / f"{value}.yaml"
 
 
 def _shipped(folder: str) -> Path:

@@ -1,4 +1,4 @@
-"""The driver file (kind DriverFile): the description of a driver under test, which its vendor writes.
+"""The driver file (kind DriverFile), which describes a driver under test and is written by its vendor.
 
 `drivers` installs and finds a driver by it; suites learn from it how a container shows its device.
 """
@@ -105,7 +105,7 @@ class Probe(Strict):
 
 
 class DriverSpec(Strict):
-    """The description of a driver."""
+    """What the testbed needs to know about a driver."""
 
     driver: DriverName = Field(description="Name of the driver in ResourceSlices and claims.")
     device_class: ObjectName = Field(description="DeviceClass that selects the driver's ordinary devices.")

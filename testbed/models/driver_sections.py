@@ -106,7 +106,7 @@ class Configuration(Strict):
 
     command: tuple[str, ...] = Field(min_length=1, description="Command that runs in the container.")
     one: Setting
-    other: Setting = Field(description="Configuration that excludes `one`.")
+    other: Setting = Field(description="Another configuration. A device cannot have both.")
     invalid: InvalidConfiguration
     precedence: Literal["claim", "class", "none"] | None = Field(
         None,

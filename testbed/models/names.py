@@ -62,7 +62,8 @@ def _shortened(name: str) -> str:
 
 def _dns(longest: int, *, dots: bool) -> AfterValidator:
     pattern = re.compile(rf"{_LABEL}(\.{_LABEL})*" if dots else _LABEL)
-    kind = "name with dots, like gpu.example.com" if dots else "name, like my-namespace"
+    characters = "lower-case letters, digits, dashes"
+    kind = f"subdomain: {characters} and dots, like gpu.example.com" if dots else f"label: {characters}, like my-driver"
 
     def check(name: str) -> str:
         if len(name) > longest:

@@ -15,7 +15,7 @@ from testbed.models.strict import API_VERSION, Published
 
 
 class Generated(Published):
-    """When the report was generated, and by which version of the suites."""
+    """The start of the run, and the versions that it used."""
 
     at: str = Field(description="Start of the run, in UTC.")
     suite: str = Field(description="Version of dra-testbed.")
@@ -75,7 +75,7 @@ class DriverConformanceReport(Published):
     environment: Environment
     profile: str = Field("full", description="Profile: the named set of requirements that were judged.")
     request: ReportedRequest = Field(
-        ReportedRequest(), description="the options that decide what is judged and how strictly"
+        ReportedRequest(), description="Options that decide what is judged and how strictly."
     )
     result: Result
     reasons: tuple[str, ...] = Field((), description="Reasons for the result, if it is not conformant.")

@@ -25,11 +25,11 @@ def _config(value: Any) -> Any:
 class ReportedRequest(Published):
     """The options that the report repeats, because they decide what a run judges and how strictly."""
 
-    tiers: tuple[Tier, ...] = Field((), description="only these tiers were judged; empty: all")
+    tiers: tuple[Tier, ...] = Field((), description="Tiers that were judged. Empty: all.")
     keyword: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
-        "", description="only tests that match this -k expression were judged; empty: all"
+        "", description="The -k expression of the tests that were judged. Empty: all."
     )
-    fail_on: FailOn = Field("may", description="a failed requirement of this level or a higher one costs exit code 1")
+    fail_on: FailOn = Field("may", description="Lowest level of a failed requirement that leads to exit code 1.")
 
 
 class RunRequest(ReportedRequest):

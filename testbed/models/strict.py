@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from testbed.errors import UsageError
 from testbed.models import document
 from testbed.models.document import Document, Location, Problem, format_location
-from testbed.models.validation_messages import describe_value, message_for
+from testbed.models.validation_messages import UNKNOWN_KEY, describe_value, message_for
 
 API_VERSION: Final = "dra-testbed/v1alpha1"
 M = TypeVar("M", bound=BaseModel)
@@ -41,13 +41,16 @@ def load(path: Path, model: type[M]) -> M:
 
 
 def check(source: Document, model: type[M]) -> M:
-    """Return the document as a model. Paths in it are relative to its folder."""
-    made, found = _validated(source, model)
-    broken = {problem.path for problem in source.problems}
-    problems = [*source.problems, *(problem for problem in found if problem.path not in broken)]
-    if problems or made is None:
+    """Return the document as a model, with paths relative to its folder. Raise UsageError with all mistakes."""
+    result, found = _validated(source, model)
+    # An empty value of an unknown key is reported only as unknown; all other values with a problem are not validated.
+    unknown = {problem.path for problem in found if problem.what.startswith(UNKNOWN_KEY)}
+    broken = {problem.path for problem in source.problems} - unknown
+    problems = [problem for problem in source.problems if problem.path not in unknown]
+    problems += [problem for problem in found if problem.path not in broken]
+    if problems or result is None:
         raise file_error(source.path, problems)
-    return made
+    return result
 
 
 def require_kind(path: Path, kind: str) -> None:
@@ -57,9 +60,11 @@ def require_kind(path: Path, kind: str) -> None:
         raise UsageError(f"{path} is not of kind {kind}", hint=f"it needs apiVersion: {API_VERSION} and kind: {kind}")
 
 
-def check_flags(given: Mapping[str, Any], model: type[M], places: Mapping[str, tuple[str, str]] | None = None) -> M:
-    """Check values of the command line against a model. Messages name the flags; `places` maps the flags that fill a section."""
-    names: dict[Location, str] = {place: flag for flag, place in (places or {}).items()}
+def check_flags(
+    given: Mapping[str, Any], model: type[M], section_flags: Mapping[str, tuple[str, str]] | None = None
+) -> M:
+    """Check values of the command line against a model. Messages name the flags; `section_flags` maps flags to their section and key."""
+    names: dict[Location, str] = {location: flag for flag, location in (section_flags or {}).items()}
     try:
         return model.model_validate_json(json.dumps(given, default=str), context={"folder": Path.cwd()})
     except ValidationError as refused:

@@ -13,8 +13,10 @@ from testbed.errors import did_you_mean
 from testbed.models.document import format_location
 
 Context = Mapping[str, Any]
+UNKNOWN_KEY = "is not a known key"
 _MOST_SUGGESTIONS = 3
 
+_PATTERNS: dict[str, str] = {"^/": "be an absolute path"}
 _BOUNDS: dict[str, Callable[[Context], str]] = {
     "greater_than": lambda context: f"be more than {context['gt']:g}",
     "greater_than_equal": lambda context: f"be {context['ge']} or more",
@@ -23,7 +25,9 @@ _BOUNDS: dict[str, Callable[[Context], str]] = {
     "string_too_long": lambda context: f"have at most {context['max_length']} characters",
     "too_short": lambda context: _at_least(context["min_length"], "items"),
     "too_long": lambda context: f"have at most {context['max_length']} items",
-    "string_pattern_mismatch": lambda context: f"match the pattern {context['pattern']}",
+    "string_pattern_mismatch": lambda context: _PATTERNS.get(
+        context["pattern"], f"match the pattern {context['pattern']}"
+    ),
 }
 _EXPECTED_TYPES = {
     "string_type": "a string",
@@ -82,7 +86,7 @@ def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
     nested = [format_location((*loc[:-1], *path)) for path in _nested_paths(parent, key)][:_MOST_SUGGESTIONS]
     known = _fields(parent)
     hint = f"did you mean {' or '.join(nested)}?" if nested else did_you_mean(key, known)
-    return f"is not a known key; {hint or 'known: ' + ', '.join(sorted(known))}"
+    return f"{UNKNOWN_KEY}; {hint or 'known: ' + ', '.join(sorted(known))}"
 
 
 def _not_one_of(value: object, expected: str) -> str:

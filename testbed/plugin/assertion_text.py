@@ -76,7 +76,7 @@ def explain_assertion(statement: str, pytest_text: str, compared: Comparison | N
 
 
 def _of_comparisons(test: ast.Compare, compared: Comparison) -> list[str]:
-    """Return no lines if the comparison that failed is not in the statement."""
+    """Return lines that describe the failed comparison; none if it is not in the statement."""
     sides = [test.left, *test.comparators]
     same = [index for index, op in enumerate(test.ops) if _symbol(op) == compared.op]
     if len(same) == 1:

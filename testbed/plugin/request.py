@@ -21,7 +21,7 @@ def request_of(config: pytest.Config) -> RunRequest:
             raise UsageError(f"--run-request is not a run request: {wrong}", hint="use --testbed NAME") from wrong
     given = {name: getattr(option, f"dra_{name}", None) for name in RunRequest.model_fields}
     narrowed_by = [option.keyword, option.markexpr, *option.dra_tiers, *_parts_of_suites(config)]
-    profile = profiles.chosen(option.dra_profile, narrowed_by)
+    profile = profiles.select_profile(option.dra_profile, narrowed_by)
     return run_request({**given, "profile": profile, "keyword": option.keyword, "tests": config.args})
 
 

@@ -60,7 +60,7 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
 
 
 def _send_one_test_at_a_time(config: pytest.Config) -> None:
-    """Otherwise a worker that holds several exclusive tests would start them while other tests run side by side."""
+    """Give workers one test at a time, so that they start exclusive tests only after all others have been started."""
     if config.option.maxschedchunk is None:
         config.option.maxschedchunk = 1
 
@@ -76,8 +76,8 @@ def _handle_signals() -> None:
 def _decided(config: pytest.Config) -> RunContext:
     try:
         context = context_of(config)
-        _reserve(config, context.request.report)
-        _attend(config, context)
+        _reserve_report_folder(config, context.request.report)
+        _register_session(config, context)
     except UsageError as wrong:
         raise pytest.UsageError(str(wrong)) from wrong
     except TestbedError as broken:
@@ -93,14 +93,14 @@ def _missing(context: RunContext) -> list[str]:
         return []  # without the right to look, the tests report it
 
 
-def _reserve(config: pytest.Config, folder: Path) -> None:
+def _reserve_report_folder(config: pytest.Config, folder: Path) -> None:
     """Keep other runs out of the report folder until pytest has ended."""
     with contextlib.ExitStack() as held:
         held.enter_context(report_folder.lock_log(folder))
         config.add_cleanup(held.pop_all().close)
 
 
-def _attend(config: pytest.Config, context: RunContext) -> None:
+def _register_session(config: pytest.Config, context: RunContext) -> None:
     """Record this session on the testbed until pytest has ended, and delete what killed sessions left there."""
     testbed = bringup.attach(context.request.testbed)
     with contextlib.ExitStack() as held:

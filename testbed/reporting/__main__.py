@@ -1,4 +1,4 @@
-"""`python -m testbed.reporting --write`: the catalogue for people to read, as pages in docs/. `--check` says whether they are fresh."""
+"""`python -m testbed.reporting --write`: write the pages in docs/ that are generated from the suites. `--check` fails if they are stale."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.reporting import requirements_page, upstream_page
 
 
 def pages() -> dict[str, str]:
-    """Every page that is made of the suites, by its file name."""
+    """Return every generated page by its file name."""
     suites = folders.data("suites")
     known = catalogue.read([suites])
     return {
@@ -21,17 +21,17 @@ def pages() -> dict[str, str]:
 
 
 def stale(docs: Path) -> list[str]:
-    """The pages that do not say what the suites say."""
-    return [name for name, text in pages().items() if not _is(docs / name, text)]
+    """Return the names of pages that do not match the suites."""
+    return [name for name, text in pages().items() if not _matches(docs / name, text)]
 
 
 def write(docs: Path) -> None:
-    """Write them all."""
+    """Write all pages."""
     for name, text in pages().items():
         (docs / name).write_text(text)
 
 
-def _is(path: Path, text: str) -> bool:
+def _matches(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text() == text
 
 
@@ -41,6 +41,6 @@ if __name__ == "__main__":
         write(docs)
     elif sys.argv[1:] == ["--check"]:
         if old := stale(docs):
-            raise SystemExit(f"not fresh: docs/{', docs/'.join(old)}; python -m testbed.reporting --write")
+            raise SystemExit(f"stale: docs/{', docs/'.join(old)}; run: python -m testbed.reporting --write")
     else:
-        raise SystemExit("python -m testbed.reporting --write|--check")
+        raise SystemExit("usage: python -m testbed.reporting --write|--check")

@@ -1,4 +1,4 @@
-"""junit.xml for CI systems, made from the report; valid for the xunit2 schema, and there after a killed run, too."""
+"""junit.xml for CI systems, made from the report. It is valid for the xunit2 schema."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from testbed.models.report import DriverConformanceReport, RequirementReport
 FILE = "junit.xml"
 _FAILURES = {"fail", "flaky"}
 _SKIPS = {"excluded", "not-applicable", "cluster-unsupported"}
-# What XML 1.0 has no way to say, even escaped.
-_UNSPEAKABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML 1.0 does not allow, even escaped.
+_INVALID = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: DriverConformanceReport) -> str:
-    """The document."""
+    """Return the document."""
     rows = report.requirements
     errors = sum(_outcome(row) == "error" for row in rows)
     suite = Xml.Element(
@@ -62,4 +62,4 @@ def _outcome(row: RequirementReport) -> str:
 
 
 def _clean(text: str) -> str:
-    return _UNSPEAKABLE.sub("�", text)
+    return _INVALID.sub("�", text)

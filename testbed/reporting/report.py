@@ -1,4 +1,4 @@
-"""From the events of a run to its report: a pure function, so that a killed run still gives one, and it says that it is incomplete."""
+"""Make the report from the events of a run. A killed run has a report too, which says that it is incomplete."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FILE = "report.yaml"
 
 
 def build(log: Sequence[Event]) -> DriverConformanceReport:
-    """The report of these events."""
-    began = next((each for each in log if each["event"] == "run-started"), None)
+    """Return the report of these events. Raise Incomplete if there is no first event."""
+    began = next((each for each in log if each["event"] == events.RUN_STARTED), None)
     if began is None:
         raise Incomplete(
-            "the run ended before it began: there is nothing to report", hint="look at what pytest printed"
+            "the log has no event run-started, so there is nothing to report", hint="read the output of pytest"
         )
     tests: dict[str, list[Event]] = defaultdict(list)
     for each in log:
@@ -51,7 +51,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
 
 
 def write(folder: Path) -> DriverConformanceReport:
-    """Make report.yaml and junit.xml from the events in the folder."""
+    """Write report.yaml and junit.xml from the events in the folder."""
     made = build(events.read(folder))
     content = made.model_dump(mode="json", by_alias=True)
     report_folder.replace_file(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
@@ -60,7 +60,7 @@ def write(folder: Path) -> DriverConformanceReport:
 
 
 def _known(log: Sequence[Event]) -> list[dict[str, Any]]:
-    """Every requirement of the run, with what was decided about it before it started."""
+    """Return all requirements of the run, with what was decided about them before the tests."""
     found = {facts["id"]: facts for each in log if each["event"] == "selected" for facts in each["requirements"]}
     return [found[key] for key in sorted(found)]
 
@@ -71,16 +71,16 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
         by_test[each["test"]].append(each)
     cases = facts.get("tests", [])
     decided = Verdict(facts["verdict"]) if facts.get("verdict") else None
-    # A case that has not ended keeps its requirement open, however well the others went; but a failure is a fact.
+    # A requirement with an unfinished case has no verdict, unless another case failed.
     verdicts = [verdict_of_attempts([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
     open_cases = set(cases) - by_test.keys()
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
-    told = _telling(finished, verdict)
-    message = next((each["message"] for each in told if each["message"]), facts.get("reason", ""))
+    explaining = _explaining(finished, verdict)
+    message = next((each["message"] for each in explaining if each["message"]), facts.get("reason", ""))
     if verdict is Verdict.PASS and facts.get("left_out"):
         verdict, message = (
             Verdict.EXCLUDED,
-            f"passed so far; cases not selected on the command line: {facts['left_out']}",
+            f"passed, but some of its cases were not selected: {facts['left_out']}",
         )
     return RequirementReport(
         id=facts["id"],
@@ -93,12 +93,12 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
         seconds=round(sum(each["seconds"] for each in finished), 3),
         attempts=max((len(attempts) for attempts in by_test.values()), default=0),
         message=message if verdict is not Verdict.PASS else "",
-        evidence=next((each["evidence"] for each in told if each["evidence"]), ""),
+        evidence=next((each["evidence"] for each in explaining if each["evidence"]), ""),
     )
 
 
-def _telling(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
-    """Whose words explain the verdict: of those who have it too, the last one first; then all others."""
+def _explaining(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
+    """Return the events in the order in which they explain the verdict: the same verdict first, then the last one first."""
     same = [each for each in finished if each["verdict"] == verdict]
     others = [each for each in finished if each["verdict"] != verdict]
     return [*reversed(same), *reversed(others)]
@@ -109,7 +109,7 @@ def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
 
 
 def _tested(row: RequirementReport) -> bool:
-    """A test that found nothing to judge has tested nothing."""
+    """Return True if a test ran and found something to judge."""
     return row.attempts > 0 and row.verdict is not Verdict.NOT_APPLICABLE
 
 
@@ -119,25 +119,27 @@ def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
 
 
 def _before_the_suites(log: Sequence[Event]) -> list[str]:
-    """Why there was nothing to judge on."""
+    """Return why there was no testbed; nothing if the suites began."""
     if events.suites_began(log):
         return []
     failed = next((each for each in log if each["event"] == events.TESTBED_FAILED), None)
     if failed is None:
-        return ["the run ended before its suites began"]
-    return [f"there was no testbed: {failed['why']}" + (f" ({failed['evidence']})" if failed["evidence"] else "")]
+        return ["the run ended before the first test"]
+    return [
+        f"the testbed did not come up: {failed['why']}" + (f" ({failed['evidence']})" if failed["evidence"] else "")
+    ]
 
 
 def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str, ...]:
-    """Why the result is not better, worst first."""
-    free = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED}
-    ordered = sorted((row for row in rows if row.verdict not in free), key=lambda row: _rank(row.verdict))
+    """Return why the result is not better, worst first."""
+    harmless = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED}
+    ordered = sorted((row for row in rows if row.verdict not in harmless), key=lambda row: _rank(row.verdict))
     reasons = [f"{row.id}: {row.verdict or 'no verdict'}" for row in ordered]
     excluded = sum(row.verdict is Verdict.EXCLUDED for row in rows)
     if not finished:
-        reasons.insert(0, "the run did not come to its end")
+        reasons.insert(0, "the run did not finish")
     if not any(map(_tested, rows)):
-        reasons.append("no requirement was tested" if finished else "no requirement was tested to its end")
+        reasons.append("no requirement was tested" if finished else "no requirement was tested completely")
     return (*reasons, *([f"{excluded} excluded"] if excluded else []))
 
 

@@ -1,4 +1,4 @@
-"""The catalogue as a page (docs/requirements.md). A test compares the page with the suites."""
+"""docs/requirements.md: the catalogue as a page. For `__main__`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Requirements without a test are not judged by any run.
 
 
 def markdown(catalogue: Catalogue, root: Path) -> str:
-    """The page; paths are seen from `root`."""
+    """Return the page. Paths are relative to `root`."""
     return _HEAD + "".join(_row(entry, root.resolve()) for entry in catalogue.every)
 
 

@@ -1,6 +1,6 @@
-"""The report as a page of Markdown, worst first, for the job summaries of CI systems: `python -m testbed.reporting.summary REPORT`.
+"""The report as Markdown for the job summaries of CI systems, worst first: `python -m testbed.reporting.summary REPORT`.
 
-A run that broke before there was a report has a page as well: it says so, and shows the last lines of the run's log.
+For a run that failed before there was a report, the page has the last lines of its log.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from testbed.models.requirement_enums import Level, Verdict
 from testbed.reporting import report
 
 _MARKS = {"conformant": "✅", "partial": "🟡", "non-conformant": "❌", "incomplete": "⚠️"}
-_BROKEN = {
+_EXIT_CODES = {
     2: "wrong usage or configuration",
     3: "the harness or the environment failed, not the driver",
     4: "incomplete",
 }
-# What somebody has to look at, then what passed, then what costs nothing. None: the run ended before there was a verdict.
+# Problems first, then passes, then what is not judged here. None: the run ended before there was a verdict.
 _ORDER = (
     Verdict.FAIL, Verdict.ERROR, None, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY, Verdict.EXCLUDED,
     Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED,
 )  # fmt: skip
-_LONGEST = 400  # characters of a cause; the whole of it is in the report
+_LONGEST = 400  # characters of a cause; the report has all of it
 _LOG_LINES = 20
 
 
 def markdown(made: DriverConformanceReport) -> str:
-    """The page: the result in one line, then every requirement; those that did not pass say why and where the evidence lies."""
+    """Return the page: the result in one line, then all requirements with verdict, cause and evidence."""
     where = made.environment
     counts = ", ".join(f"{count} {name}" for name, count in made.statistics.items())
     facts = (
@@ -53,7 +53,7 @@ def markdown(made: DriverConformanceReport) -> str:
         *([""] if reasons else []),
         *(f"- {_plain(reason)}" for reason in reasons),
         "",
-        "| requirement | verdict | what is required, and why it is not so | evidence |",
+        "| requirement | verdict | sentence, and why it is not met | evidence |",
         "|---|---|---|---|",
         *map(_row, sorted(made.requirements, key=_rank)),
     ]
@@ -61,17 +61,17 @@ def markdown(made: DriverConformanceReport) -> str:
 
 
 def broken(code: int | None, log: str, *, kept: str = "") -> str:
-    """The page of a run that left no report, but perhaps the logs of a testbed that did not come up."""
-    ended = "" if code is None else f" It ended with exit code {code}: {_BROKEN.get(code, 'it was stopped')}."
+    """Return the page of a run without a report. `kept` is the folder with the logs of a testbed that did not come up."""
+    ended = "" if code is None else f" It ended with exit code {code}: {_EXIT_CODES.get(code, 'it was stopped')}."
     last = "\n".join(log.splitlines()[-_LOG_LINES:])
     shown = f"\n<pre>{html.escape(last, quote=False)}</pre>\n" if last else ""
-    logs = f"\nThe testbed did not come up; what its parts said: `{kept}`\n" if kept else ""
-    return f"## ⚠️ No verdict\n\nThe run broke before there was a report.{ended}\n{logs}{shown}"
+    logs = f"\nThe testbed did not come up. Logs of its components: `{kept}`\n" if kept else ""
+    return f"## ⚠️ No verdict\n\nThe run failed before there was a report.{ended}\n{logs}{shown}"
 
 
-def of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
-    """The page for what lies in a report folder, if only the events of a killed run."""
-    with contextlib.suppress(TestbedError, ValueError, KeyError):  # no events, or such as are no report: none to show
+def page_of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
+    """Return the page for a report folder, even if it has only the events of a killed run."""
+    with contextlib.suppress(TestbedError, ValueError, KeyError):  # no events, or events that are not a report
         found = events.read(folder)
         if events.suites_began(found):
             return markdown(report.build(found))
@@ -83,11 +83,11 @@ def main(words: Sequence[str] | None = None) -> None:
     """Print the page."""
     parser = argparse.ArgumentParser(prog="python -m testbed.reporting.summary", description=__doc__)
     parser.add_argument("report", type=Path, help="the report folder")
-    parser.add_argument("--exit-code", type=int, help="what `dra-testbed run` ended with")
-    parser.add_argument("--log", type=Path, help="what it said")
+    parser.add_argument("--exit-code", type=int, help="the exit code of `dra-testbed run`")
+    parser.add_argument("--log", type=Path, help="the output of `dra-testbed run`")
     given = parser.parse_args(words)
     log = given.log.read_text(errors="replace") if given.log and given.log.exists() else ""
-    sys.stdout.write(of_folder(given.report, code=given.exit_code, log=log))
+    sys.stdout.write(page_of_folder(given.report, code=given.exit_code, log=log))
 
 
 def _rank(row: RequirementReport) -> tuple[int, int, str]:
@@ -98,18 +98,18 @@ def _row(row: RequirementReport) -> str:
     passed = row.verdict == "pass"
     verdict = row.verdict if passed else f"**{row.verdict or 'no verdict'}**"
     evidence = "" if passed or not row.evidence else f"`{row.evidence.replace('`', '').replace('|', '')}`"
-    return f"| {_plain(row.id)} {row.level} | {verdict} | {_words(row)} | {evidence} |"
+    return f"| {_plain(row.id)} {row.level} | {verdict} | {_explanation(row)} | {evidence} |"
 
 
-def _words(row: RequirementReport) -> str:
-    """The sentence, then the first line of what was seen, then the likely cause."""
+def _explanation(row: RequirementReport) -> str:
+    """Return the sentence, the first line of the message, and the likely cause."""
     said = row.message.splitlines()
     causes = [line.strip() for line in said[1:] if line.strip().startswith("likely cause:")]
     return "<br>→ ".join(_plain(text[:_LONGEST]) for text in (row.sentence, *said[:1], *causes))
 
 
 def _plain(text: str) -> str:
-    """Text that others wrote, in a cell of a table: nothing in it is markup."""
+    """Return text for a cell of a table, with all markup escaped."""
     return re.sub(r"([\\`*_{}\[\]<>|~&])", r"\\\1", " ".join(text.split()))
 
 

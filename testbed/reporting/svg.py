@@ -1,6 +1,6 @@
-"""Draws places as an SVG: boxes in boxes, a node around its NUMA nodes, those around PCIe roots, those around devices. Pure.
+"""Draws the topology of devices as SVG: nested boxes for nodes, NUMA nodes, PCIe roots and devices. Pure.
 
-`dra-testbed hardware show -o svg` prints it, and docs/hardware.svg was made so.
+`dra-testbed hardware show -o svg` prints it; docs/hardware.svg is an example.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from xml.sax.saxutils import escape
 from testbed.reporting.topology import Location, PublishedDevice, by_root, group_similar
 
 _GAP, _LINE, _LETTER = 10, 17, 7.6
-_MOST_ALIKE = 4
+_MOST_SIMILAR = 4  # devices that are drawn one by one
 _STYLE = (
     "text{font:13px sans-serif;fill:#1c2733}.title{font-weight:600}"
-    "rect{stroke:#8fa3b8;rx:6}.place{fill:#f4f7fa}.numa{fill:#e6edf4}.root{fill:#d5e3f0}"
+    "rect{stroke:#8fa3b8;rx:6}.location{fill:#f4f7fa}.numa{fill:#e6edf4}.root{fill:#d5e3f0}"
     ".device{fill:#fff}.tainted{fill:#fbe0de;stroke:#c0392b}"
 )
 
 
 @dataclass(frozen=True)
 class Box:
-    """A titled box with lines of text, or with other boxes beside or below each other."""
+    """A titled box with lines of text and inner boxes, side by side (`across`) or stacked."""
 
     title: str
     kind: str
@@ -33,7 +33,7 @@ class Box:
 
     @property
     def width(self) -> float:
-        """As wide as its text and what is in it."""
+        """Return the width that text and inner boxes need."""
         text = max(len(line) for line in (self.title, *self.lines)) * _LETTER
         widths = [box.width for box in self.inner] or [0.0]
         inner = sum(widths) + _GAP * (len(widths) - 1) if self.across else max(widths)
@@ -41,15 +41,15 @@ class Box:
 
     @property
     def height(self) -> float:
-        """As high as its text and what is in it."""
+        """Return the height that text and inner boxes need."""
         heights = [box.height for box in self.inner] or [0.0]
         inner = max(heights) if self.across else sum(heights) + _GAP * (len(heights) - 1)
         return _LINE * (1 + len(self.lines)) + inner + (2 * _GAP if self.inner else _GAP)
 
 
-def draw(places: Iterable[Location]) -> str:
-    """The whole drawing."""
-    everything = Box("", "", inner=tuple(map(_location_box, places)))
+def draw(locations: Iterable[Location]) -> str:
+    """Return the SVG of locations."""
+    everything = Box("", "", inner=tuple(map(_location_box, locations)))
     body = "\n".join(_elements(everything.inner, _GAP, _GAP, across=False))
     width, height = everything.width, sum(box.height + _GAP for box in everything.inner) + _GAP
     return (
@@ -58,12 +58,12 @@ def draw(places: Iterable[Location]) -> str:
     )
 
 
-def _location_box(place: Location) -> Box:
+def _location_box(location: Location) -> Box:
     inner = tuple(
         Box(f"NUMA node {numa}" if numa is not None else "no NUMA node", "numa", inner=tuple(_roots(devices)))
-        for numa, devices in place.by_numa()
+        for numa, devices in location.by_numa()
     )
-    return Box(f"{place.name}  ({place.where or 'node'})", "place", inner=inner, across=True)
+    return Box(f"{location.name}  ({location.scope or 'node'})", "location", inner=inner, across=True)
 
 
 def _roots(devices: list[PublishedDevice]) -> Iterable[Box]:
@@ -78,19 +78,19 @@ def _roots(devices: list[PublishedDevice]) -> Iterable[Box]:
 def _devices(devices: Sequence[PublishedDevice]) -> Iterable[Box]:
     names = {device.name for device in devices}
     parts = {name: [device for device in devices if device.parent == name] for name in names}
-    for like in group_similar([device for device in devices if device.parent not in names]):
-        if len(like) > _MOST_ALIKE and not any(parts[device.name] for device in like):
-            yield _device(f"{like[0].name} … {like[-1].name}", like[0], [])
+    for similar in group_similar([device for device in devices if device.parent not in names]):
+        if len(similar) > _MOST_SIMILAR and not any(parts[device.name] for device in similar):
+            yield _device(f"{similar[0].name} … {similar[-1].name}", similar[0], [])
         else:
-            yield from (_device(device.name, device, parts[device.name]) for device in like)
+            yield from (_device(device.name, device, parts[device.name]) for device in similar)
 
 
 def _device(name: str, device: PublishedDevice, parts: Sequence[PublishedDevice]) -> Box:
-    cut = Counter(str(part.attributes.get("profile", "part")) for part in parts)
+    counts = Counter(str(part.attributes.get("profile", "part")) for part in parts)
     lines = (
         str(device.attributes.get("model", "")),
         *(f"{key} {value}" for key, value in device.capacity.items()),
-        *(f"{count} × {profile}" for profile, count in cut.items()),  # noqa: RUF001 - it is a multiplication sign
+        *(f"{count} × {profile}" for profile, count in counts.items()),  # noqa: RUF001 - a multiplication sign
         *device.taints,
     )
     return Box(name, "tainted" if device.taints else "device", tuple(filter(None, lines)))

@@ -1,4 +1,4 @@
-"""The verdict on a screen: a line for each requirement that was judged, and why for those that did not pass. For `run` and the plugin."""
+"""The verdict on the terminal: judged requirements, result and reasons. Also other tables, for the CLI."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _COLOURS = {
     "timeout": "magenta",
     "blocked": "yellow",
 }
-_LEAST_FOR_LAST = 20
-_FREE = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
-_NOT_LISTED = (Verdict.EXCLUDED, *_FREE)
+_LAST_COLUMN = 20  # its least width
+_NOT_JUDGED = (Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED)
+_NOT_LISTED = (Verdict.EXCLUDED, *_NOT_JUDGED)
 _RESULTS = {
     "conformant": "bold green",
     "partial": "bold yellow",
@@ -33,10 +33,7 @@ _RESULTS = {
 
 
 def print_verdict(report: DriverConformanceReport, console: Console) -> None:
-    """Print the table and the result below it. The report lists all; what was left out as a whole is only counted here.
-
-    What cannot be judged here has a line for each reason.
-    """
+    """Print a table of the judged requirements, the result below it, and one line for each reason why others were not judged."""
     console.print(_table([row for row in report.requirements if row.attempts or row.verdict not in _NOT_LISTED]))
     result = f"[{_RESULTS[report.result]}]{report.result}[/]"
     counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
@@ -56,7 +53,7 @@ def print_verdict(report: DriverConformanceReport, console: Console) -> None:
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Any table of ours, on standard output; the last column takes what room there is."""
+    """Print a table on standard output. The last column uses the remaining width."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, no_wrap=column != columns[-1], overflow="fold")
@@ -64,7 +61,9 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_row(*map(escape, row))
     console = Screen(highlight=False)
     whole = [max(map(len, each)) + 2 for each in zip(columns, *rows, strict=True)]
-    console.width = max(console.width, sum(whole[:-1]) + _LEAST_FOR_LAST)  # a terminal breaks lines, a table its words
+    console.width = max(
+        console.width, sum(whole[:-1]) + _LAST_COLUMN
+    )  # a terminal wraps long lines better than a table does
     console.print(table)
 
 
@@ -73,7 +72,7 @@ def _table(rows: Sequence[RequirementReport]) -> Table:
     table.add_column("requirement", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("what is required, and why it is not so", overflow="fold")
+    table.add_column("sentence, and why it is not met", overflow="fold")
     for row in rows:
         verdict = row.verdict or "no verdict"
         seconds = f"{row.seconds:.1f}" if row.attempts else ""
@@ -83,8 +82,8 @@ def _table(rows: Sequence[RequirementReport]) -> Table:
 
 
 def _not_judged(rows: Sequence[RequirementReport]) -> list[str]:
-    """What cannot be judged here, and why: as one line for each reason, for there may be hundreds."""
-    counted = Counter((row.verdict, row.message) for row in rows if row.verdict in _FREE and not row.attempts)
+    """Return one line for each reason why requirements cannot be judged here."""
+    counted = Counter((row.verdict, row.message) for row in rows if row.verdict in _NOT_JUDGED and not row.attempts)
     return [f"{count} {verdict}: {reason}" for (verdict, reason), count in counted.most_common()]
 
 

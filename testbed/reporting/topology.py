@@ -1,6 +1,6 @@
-"""What stands where, according to published ResourceSlices of whatever drivers: places, NUMA nodes, PCIe roots, devices. Pure.
+"""The topology of published devices, from the ResourceSlices of any drivers: locations, NUMA nodes, PCIe roots, devices. Pure.
 
-`dra-testbed hardware show` draws it. A slice says the same whether it comes from a cluster or from a description of hardware.
+`dra-testbed hardware show` draws it. The slices come from a cluster or from a hardware file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from testbed.drivers.published import slices as published
 from testbed.kube.client import Object
 
 _STANDARD = "resource.kubernetes.io/"
-_ANYWHERE = "any node"
+_ANY_NODE = "any node"
 
 
 @dataclass(frozen=True)
 class PublishedDevice:
-    """A device, with its values as plain ones."""
+    """A device of a ResourceSlice, with plain values."""
 
     driver: str
     pool: str
@@ -28,52 +28,52 @@ class PublishedDevice:
     capacity: Mapping[str, str]
     taints: tuple[str, ...] = ()
     shared: bool = False
-    conditions: tuple[str, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
 
     @property
     def numa(self) -> int | None:
-        """Its NUMA node, under the standard name or a plain one."""
+        """Return the NUMA node, from the standard attribute or one without a domain; None if it has neither."""
         found = self.attributes.get(f"{_STANDARD}numaNode", self.attributes.get("numaNode"))
         return found if isinstance(found, int) else None
 
     @property
     def root(self) -> str:
-        """Its PCIe root; '' where it says none."""
+        """Return the PCIe root, or ''."""
         found = self.attributes.get(f"{_STANDARD}pcieRoot", "")
         return found if isinstance(found, str) else ""
 
     @property
     def parent(self) -> str:
-        """Of a part: the whole."""
+        """Return the name of the whole device if this is a partition, or ''."""
         return str(self.attributes.get("parent", ""))
 
     @property
-    def looks(self) -> tuple[object, ...]:
-        """What two devices have in common that need not be told apart at a glance."""
-        said = (self.attributes.get("model"), self.attributes.get("profile"), self.capacity.items())
-        return (*said[:2], tuple(said[2]), self.taints, self.shared, self.conditions, self.driver)
+    def appearance(self) -> tuple[object, ...]:
+        """Return what devices must have in common to be drawn as one."""
+        kind = (self.attributes.get("model"), self.attributes.get("profile"), tuple(self.capacity.items()))
+        return (*kind, self.taints, self.shared, self.binding_conditions, self.driver)
 
 
 @dataclass(frozen=True)
 class Location:
-    """A node, or a pool of the network: what its pools are, and the devices in them."""
+    """A node or a network-attached pool, with its pools and devices. `scope` is '' for a node, otherwise which nodes can use it."""
 
     name: str
-    where: str  # '' for a node
+    scope: str
     pools: tuple[published.Pool, ...]
     drivers: tuple[str, ...]
     devices: tuple[PublishedDevice, ...]
 
     def by_numa(self) -> list[tuple[int | None, list[PublishedDevice]]]:
-        """The devices of each NUMA node, those of none at the end."""
+        """Return the devices by NUMA node; those without one come last."""
         found = _grouped((device.numa, device) for device in self.devices)
         return sorted(found.items(), key=lambda item: (item[0] is None, item[0] or 0))
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the location as data for JSON."""
         return {
             "name": self.name,
-            "where": self.where or "node",
+            "where": self.scope or "node",
             "pools": [
                 {
                     "driver": driver,
@@ -96,7 +96,7 @@ class Location:
                     "capacity": dict(each.capacity),
                     "taints": list(each.taints),
                     "shared": each.shared,
-                    "bindingConditions": list(each.conditions),
+                    "bindingConditions": list(each.binding_conditions),
                 }
                 for each in self.devices
             ],
@@ -104,38 +104,38 @@ class Location:
 
 
 def locations(slices: Iterable[Object], node: str | None = None) -> list[Location]:
-    """All places, nodes first; with `node` that one and what is of the network."""
+    """Return all locations, nodes first; with `node`, that node and the network-attached pools."""
     everything = list(slices)
     found: dict[tuple[str, str], list[tuple[str, published.Pool]]] = defaultdict(list)
     for driver in sorted({each["spec"]["driver"] for each in everything}):
         for pool in published.pools(everything, driver):
             spec = pool.slices[0]["spec"]
-            found[_where(spec), spec.get("nodeName") or pool.name].append((driver, pool))
+            found[_scope(spec), spec.get("nodeName") or pool.name].append((driver, pool))
     return [
-        _location(name, where, members)
-        for (where, name), members in sorted(found.items())
-        if where or node in (None, name)
+        _location(name, scope, members)
+        for (scope, name), members in sorted(found.items())
+        if scope or node in (None, name)
     ]
 
 
 def by_root(devices: Iterable[PublishedDevice]) -> list[tuple[str, list[PublishedDevice]]]:
-    """The devices below each PCIe root, those below none at the end."""
+    """Return the devices by PCIe root; those without one come last."""
     found = _grouped((device.root, device) for device in devices)
     return sorted(found.items(), key=lambda item: (not item[0], item[0]))
 
 
 def group_similar(devices: Sequence[PublishedDevice]) -> list[list[PublishedDevice]]:
-    """The same devices in the same order, neighbours that look alike together."""
+    """Group neighbouring devices that look the same, in their order."""
     found: list[list[PublishedDevice]] = []
     for device in devices:
-        if found and found[-1][0].looks == device.looks:
+        if found and found[-1][0].appearance == device.appearance:
             found[-1].append(device)
         else:
             found.append([device])
     return found
 
 
-def _location(name: str, where: str, members: list[tuple[str, published.Pool]]) -> Location:
+def _location(name: str, scope: str, members: list[tuple[str, published.Pool]]) -> Location:
     drivers = tuple(driver for driver, _ in members)
     devices = tuple(
         _device(driver, pool.name, each)
@@ -143,15 +143,15 @@ def _location(name: str, where: str, members: list[tuple[str, published.Pool]]) 
         for slice_ in sorted(pool.slices, key=lambda slice_: str(slice_["metadata"]["name"]))
         for each in slice_["spec"].get("devices") or ()
     )
-    return Location(name, where, tuple(pool for _, pool in members), drivers, devices)
+    return Location(name, scope, tuple(pool for _, pool in members), drivers, devices)
 
 
-def _where(spec: Object) -> str:
+def _scope(spec: Object) -> str:
     if spec.get("nodeName"):
         return ""
     if spec.get("nodeSelector"):
         return f"nodes with {_selector(spec['nodeSelector'])}"
-    return _ANYWHERE
+    return _ANY_NODE
 
 
 def _selector(selector: Object) -> str:

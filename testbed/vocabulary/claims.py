@@ -148,9 +148,9 @@ class Claim:
     def status_of(self, device: Device) -> Object:
         """Return the parts of a device's status that could name a device: reasons and messages of conditions, data, hardware address."""
         entry = self._status(device)
-        words = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
+        texts = [(each.get("reason"), each.get("message")) for each in entry.get("conditions") or ()]
         address = entry.get("networkData", {}).get("hardwareAddress")
-        return {"words": words, "data": entry.get("data"), "address": address}
+        return {"texts": texts, "data": entry.get("data"), "address": address}
 
     def network_data(self, device: Device) -> Object:
         """Return interface name, addresses and hardware address in the status of a device."""
@@ -255,7 +255,7 @@ class Claim:
         try:
             eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _IN_USE)
+            cause = queries.unless_node_is_unready(self.world, _IN_USE)
             raise failure(expected, late.last_seen, late.budget, cause) from late
 
     @property

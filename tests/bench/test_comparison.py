@@ -1,4 +1,4 @@
-"""The table of `bench driver`: medians, ratios, bounds, and what was refused."""
+"""The table of `bench driver`: medians, ratios, bounds and failures."""
 
 import pytest
 
@@ -20,11 +20,11 @@ def row(comparison: Comparison, key: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("rank", "value"), [(50, 100), (99, 198), (100, 200), (1, 2)])
-def test_a_percentile_is_a_value_that_was_measured(rank: int, value: float) -> None:
+def test_a_percentile_is_one_of_the_values(rank: int, value: float) -> None:
     assert percentile([float(each) for each in range(200, 0, -1)], rank) == value
 
 
-def test_a_row_has_medians_with_spread_the_ratio_and_the_bound() -> None:
+def test_a_row_has_medians_with_their_spread_the_ratio_and_the_bound() -> None:
     assert row(found([1, 9, 2], [4, 4, 5]), "start") == [
         "start to all slices published", "2.00 s (1.00 to 9.00)", "4.00 s (4.00 to 5.00)", "0.50", "<= 1 x ✓",
     ]  # fmt: skip
@@ -35,11 +35,11 @@ def test_a_ratio_has_a_bound(ours: list[float], kept: bool) -> None:
     assert found(ours, [40], "memory idle").meets_bounds(BY_KEY["memory idle"]) is kept
 
 
-def test_an_absolute_bound_holds_however_large_a_peer_is() -> None:
+def test_an_absolute_bound_does_not_depend_on_peers() -> None:
     assert found([81], [800], "memory idle").meets_bounds(BY_KEY["memory idle"]) is False
 
 
-def test_every_peer_counts() -> None:
+def test_the_ratio_to_every_peer_must_meet_the_bound() -> None:
     comparison = found([2], [3])
     comparison.versions["slim"] = "1"
     comparison.add("slim", "start", 1)
@@ -47,7 +47,7 @@ def test_every_peer_counts() -> None:
     assert comparison.meets_bounds(BY_KEY["start"]) is False
 
 
-def test_what_was_not_measured_keeps_no_bound_and_has_its_reason() -> None:
+def test_a_missing_value_of_ours_does_not_meet_the_bound_and_has_a_reason() -> None:
     comparison = found([], [1])
     comparison.add_failure("ours", "start", "it ended")
 
@@ -56,18 +56,18 @@ def test_what_was_not_measured_keeps_no_bound_and_has_its_reason() -> None:
     assert comparison.failure_lines() == ["ours, start: it ended"]
 
 
-def test_a_peer_that_cannot_is_left_out_of_the_bound_and_remembered() -> None:
+def test_a_peer_with_a_permanent_failure_is_recorded_and_ignored_for_the_bound() -> None:
     comparison = found([1], [])
     comparison.add_failure("peer", "start", "too many", permanent=True)
     comparison.versions["slim"] = "1"
     comparison.add("slim", "start", 1)
 
     assert comparison.meets_bounds(BY_KEY["start"]) is True
-    assert comparison.excluded == {"peer"}
+    assert comparison.permanently_failed == {"peer"}
 
 
 @pytest.mark.parametrize("versions", [{"ours": "1"}, {"ours": "1", "peer": "2"}], ids=["no-peer", "all-refused"])
-def test_a_ratio_to_nobody_is_not_kept_and_not_broken(versions: dict[str, str]) -> None:
+def test_a_ratio_without_a_peer_is_not_compared(versions: dict[str, str]) -> None:
     comparison = found([1], [])
     comparison.versions = versions
 
@@ -76,20 +76,18 @@ def test_a_ratio_to_nobody_is_not_kept_and_not_broken(versions: dict[str, str]) 
 
 
 @pytest.mark.parametrize(("own", "kept", "shown"), [(80.0, None, "(not compared)"), (81.0, False, "✗")])
-def test_without_a_peer_the_absolute_bound_beside_it_can_still_be_broken(
-    own: float, kept: bool | None, shown: str
-) -> None:
+def test_an_absolute_bound_can_be_exceeded_without_a_peer(own: float, kept: bool | None, shown: str) -> None:
     comparison = found([own], [], "memory idle")
 
     assert comparison.meets_bounds(BY_KEY["memory idle"]) is kept
     assert row(comparison, "memory idle")[-1] == f"<= 1.5 x, <= 80 MiB {shown}"
 
 
-def test_a_bound_that_needs_no_peer_is_judged_without_one() -> None:
+def test_an_absolute_bound_can_be_met_without_a_peer() -> None:
     assert found([1], [], "writes").meets_bounds(BY_KEY["writes"]) is True
 
 
-def test_a_quantity_without_a_bound_shows_none() -> None:
+def test_a_quantity_without_a_bound_has_an_empty_cell() -> None:
     assert row(found([1], [1], "start, many"), "start, many")[-1] == ""
 
 

@@ -1,4 +1,4 @@
-"""What the bench reads out of a driver's answers."""
+"""Registration and calls of a driver, and what is read from its answers."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,44 +19,44 @@ def answer(**entry: object) -> dra_v1_pb2.NodePrepareResourcesResponse:
     return dra_v1_pb2.NodePrepareResourcesResponse(claims={"u-1": dra_v1_pb2.NodePrepareResourceResponse(**entry)})  # type: ignore[arg-type]  # any field
 
 
-def test_the_ids_of_all_devices_count() -> None:
+def test_the_cdi_ids_of_all_devices_are_returned() -> None:
     devices = [dra_v1_pb2.Device(cdi_device_ids=names) for names in (["a/b=1", "a/b=2"], ["a/b=3"])]
 
     assert _ids(answer(devices=devices), CLAIM) == ("a/b=1", "a/b=2", "a/b=3")
 
 
-def test_an_error_of_the_claim_is_the_drivers_failure() -> None:
-    with pytest.raises(DriverFailed, match="claim one: no such device"):
+def test_an_error_for_the_claim_is_a_failure_of_the_driver() -> None:
+    with pytest.raises(DriverFailed, match="error for claim one: no such device"):
         _ids(answer(error="no such device"), CLAIM)
 
 
-def test_an_answer_about_another_claim_is_the_drivers_failure() -> None:
-    with pytest.raises(DriverFailed, match="no entry"):
+def test_an_answer_without_the_claim_is_a_failure_of_the_driver() -> None:
+    with pytest.raises(DriverFailed, match="no entry for claim two"):
         _ids(answer(), ClaimRef("default", "two", "u-2"))
 
 
-def test_unprepare_has_an_entry_and_no_devices() -> None:
+def test_an_answer_to_unprepare_has_no_cdi_ids() -> None:
     done = dra_v1_pb2.NodeUnprepareResourcesResponse(claims={"u-1": dra_v1_pb2.NodeUnprepareResourceResponse()})
 
     assert _ids(done, CLAIM) == ()
 
 
 class Registration(registration_v1_pb2_grpc.RegistrationServicer):
-    """A driver that registers, and whose other socket is this one."""
+    """The registration service of a driver whose DRA socket is `endpoint`."""
 
     def __init__(self, endpoint: Path) -> None:
         self.endpoint = str(endpoint)
 
-    def GetInfo(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - the names are those of the protocol
+    def GetInfo(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - the name in the protocol
         return registration_v1_pb2.PluginInfo(endpoint=self.endpoint, supported_versions=["v1.DRAPlugin"])
 
-    def NotifyRegistrationStatus(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - as above
+    def NotifyRegistrationStatus(self, request, context):  # type: ignore[no-untyped-def]  # noqa: N802 - the name in the protocol
         return registration_v1_pb2.RegistrationStatusResponse()
 
 
 @contextlib.contextmanager
 def served(socket: Path, *servicers: Registration) -> Iterator[Path]:
-    """A driver's registration socket; without a servicer it refuses every call."""
+    """Serve a driver's registration socket; without a servicer every call is unimplemented."""
     server = grpc.server(ThreadPoolExecutor(2))
     for each in servicers:
         registration_v1_pb2_grpc.add_RegistrationServicer_to_server(each, server)
@@ -68,12 +68,12 @@ def served(socket: Path, *servicers: Registration) -> Iterator[Path]:
         server.stop(None).wait()
 
 
-def test_a_driver_that_does_not_register_has_failed(tmp_path: Path) -> None:
+def test_an_unimplemented_registration_is_a_failure_of_the_driver(tmp_path: Path) -> None:
     with served(tmp_path / "r") as socket, pytest.raises(DriverFailed, match="did not register: UNIMPLEMENTED"):
         KubeletClient(socket)
 
 
-def test_a_driver_that_is_gone_when_it_is_called_has_failed(tmp_path: Path) -> None:
+def test_an_unreachable_socket_is_a_failure_of_the_driver(tmp_path: Path) -> None:
     with served(tmp_path / "r", Registration(tmp_path / "gone")) as socket, KubeletClient(socket) as kubelet:
         with pytest.raises(DriverFailed, match="did not prepare claim one: UNAVAILABLE"):
             kubelet.prepare([CLAIM], 1)

@@ -1,4 +1,4 @@
-"""How the drivers are started."""
+"""The command lines of the measured drivers."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ def environment(folder: Path) -> DriverEnvironment:
     )
 
 
-def test_ours_gets_hardware_with_as_many_devices_and_the_changed_ones_at_the_end(tmp_path: Path) -> None:
+def test_the_hardware_file_of_the_fake_driver_has_the_changed_devices_at_the_end(tmp_path: Path) -> None:
     argv, _ = fake_driver().command(environment(tmp_path), 1000, 1)
     groups = yaml.safe_load((tmp_path / "hardware.yaml").read_text())["spec"]["devices"]
 
@@ -25,7 +25,7 @@ def test_ours_gets_hardware_with_as_many_devices_and_the_changed_ones_at_the_end
     ]
 
 
-def test_peers_are_told_the_same_folders_and_number(tmp_path: Path) -> None:
+def test_peers_get_the_node_the_number_of_devices_and_the_kubeconfig(tmp_path: Path) -> None:
     for made in (example_driver(Path("/x"), "1"), upstream_driver(Path("/x"), "1")):
         argv, _ = made.command(environment(tmp_path), 128, 0)
 

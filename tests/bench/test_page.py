@@ -1,4 +1,4 @@
-"""The page that `bench driver --write` makes."""
+"""The page that `bench driver --write` renders."""
 
 import platform
 
@@ -6,13 +6,13 @@ from testbed.bench.comparison import Comparison
 from testbed.bench.page import describe_machine, markdown_table, render_page
 
 
-def test_a_table_is_markdown_with_numbers_on_the_right() -> None:
+def test_numbers_in_a_markdown_table_are_aligned_to_the_right() -> None:
     assert markdown_table(["what", "ours", "bound"], [["start", "1 s", ""]]) == (
         "| what | ours | bound |\n| --- | ---: | --- |\n| start | 1 s |  |"
     )
 
 
-def test_the_page_says_versions_values_and_why_some_are_missing() -> None:
+def test_the_page_has_versions_values_and_reasons_for_missing_values() -> None:
     comparison = Comparison("ours", {"ours": "1.2.3", "peer": "4.5.6"}, "1.37.1")
     comparison.add("ours", "start", 0.25)
     comparison.add_failure("peer", "start", "it\nended")
@@ -20,12 +20,11 @@ def test_the_page_says_versions_values_and_why_some_are_missing() -> None:
     page = render_page(comparison, claims=7, rounds=2)
 
     assert all(
-        words in page
-        for words in ("ours 1.2.3, peer 4.5.6", "7 claims", "2 rounds", "0.25 s", "* peer, start: it ended")
+        text in page for text in ("ours 1.2.3, peer 4.5.6", "7 claims", "2 rounds", "0.25 s", "* peer, start: it ended")
     )
     assert "{{" not in page
 
 
-def test_the_machine_is_described_and_not_named() -> None:
+def test_the_description_of_the_machine_has_no_host_name() -> None:
     assert "cores of" in describe_machine()
     assert platform.node() not in describe_machine()

@@ -1,4 +1,4 @@
-"""`bench suites` on a testbed in memory: real pytest runs, real scenarios, no cluster."""
+"""`bench suites` with real scenarios on a cluster in memory, and with fake runs of the suites."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _report(verdict: str) -> DriverConformanceReport:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
-    """The workers of each run that was asked for; the testbed is one in memory."""
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
+    """Fake the testbed and the runs of the suites; return the workers of each run."""
     runs: list[int | str] = []
 
     def run(request: RunRequest, *, quiet: bool) -> DriverConformanceReport:
@@ -63,32 +63,32 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int | str]:
     return runs
 
 
-def test_one_and_two_workers_take_turns_in_being_first(asked: list[int | str]) -> None:
+def test_one_and_two_workers_are_measured_in_alternating_order(runs: list[int | str]) -> None:
     found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 2, "full", Progress())}
-    assert asked == ["auto", "disruptive", 0, 2, "auto", "disruptive", 2, 0]
+    assert runs == ["auto", "disruptive", 0, 2, "auto", "disruptive", 2, 0]
     assert found["two workers / one"].bound == 0.65
-    assert found["whole, disruptive ones apart"].bound == 360
-    assert found["disruptive ones"].bound == 300
+    assert found["up, suites and down, without disruptive tests"].bound == 360
+    assert found["disruptive tests"].bound == 300
     assert found["  T-001"].values == (2.5, 2.5)
-    assert found["scenario beyond its pods"].median < 1
-    assert len(found["pod with claim minus pod without"].values) == 2
+    assert found["scenario without pods"].median < 1
+    assert len(found["pod with a claim, minus pod without"].values) == 2
 
 
-def test_core_has_its_own_bound(asked: list[int | str]) -> None:
+def test_core_has_its_own_bound(runs: list[int | str]) -> None:
     found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 1, "core", Progress())}
-    assert asked == ["auto", "disruptive", 0, 2]
-    assert found["whole, disruptive ones apart"].bound == 125
+    assert runs == ["auto", "disruptive", 0, 2]
+    assert found["up, suites and down, without disruptive tests"].bound == 125
 
 
-def test_smoke_has_its_own_bound_and_no_disruptive_tests(asked: list[int | str]) -> None:
+def test_smoke_has_its_own_bound_and_no_disruptive_tests(runs: list[int | str]) -> None:
     found = {each.name: each for each in suites.measure(TestbedConfig(driver=Path("d")), 1, "smoke", Progress())}
-    assert asked == ["auto", 0, 2]
-    assert found["whole, disruptive ones apart"].bound == 90
-    assert "disruptive ones" not in found
+    assert runs == ["auto", 0, 2]
+    assert found["up, suites and down, without disruptive tests"].bound == 90
+    assert "disruptive tests" not in found
 
 
-def test_the_time_of_suites_that_fail_is_no_figure(asked: list[int | str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suites_that_fail_are_not_measured(runs: list[int | str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "run_suites", lambda *_, **__: _report("fail"))
     with pytest.raises(TestbedError, match="T-001: fail"):
         suites.measure(TestbedConfig(driver=Path("d")), 1, "full", Progress())
-    assert asked == []
+    assert runs == []

@@ -1,4 +1,4 @@
-"""`bench up` takes down what it brought up, whatever happens to the measurement."""
+"""`bench up` measures each step, and tears down its testbed if the measurement fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIG = TestbedConfig(name="measured")
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What happened to testbeds; none is really made."""
+    """Fake `up` and `down`; return the list of what was done."""
     steps: list[str] = []
 
     def bring_up(config: TestbedConfig, progress: Silent, **_: Any) -> None:
@@ -28,16 +28,16 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return steps
 
 
-def test_a_sample_has_the_whole_and_each_phase(done: list[str]) -> None:
-    sample = up._sample(CONFIG, lambda: done.append("weighed"))
+def test_a_sample_has_the_total_and_each_step(done: list[str]) -> None:
+    sample = up._sample(CONFIG, lambda: done.append("measured memory"))
     assert list(sample) == ["up", "cluster", "down"]
-    assert done == ["up measured", "weighed", "down measured"]
+    assert done == ["up measured", "measured memory", "down measured"]
 
 
-def test_a_testbed_that_cannot_be_weighed_is_taken_down_all_the_same(done: list[str]) -> None:
-    def restless() -> None:
-        raise WaitTimeout("the memory to settle", "idle: 5 s", "900 MiB and still changing")
+def test_a_testbed_is_torn_down_if_the_measurement_fails(done: list[str]) -> None:
+    def fail() -> None:
+        raise WaitTimeout("the memory to stop changing", "idle: 5 s", "900 MiB and still changing")
 
     with pytest.raises(WaitTimeout, match="still changing"):
-        up._sample(CONFIG, restless)
+        up._sample(CONFIG, fail)
     assert done == ["up measured", "down measured"]

@@ -1,4 +1,4 @@
-"""What the tests of binaries stand on: a cache of their own, a fake `go`, and a server with upstream's tree of downloads."""
+"""Fixtures of the tests of binaries: a cache, a fake `go`, and a server with upstream's tree of downloads."""
 
 from __future__ import annotations
 
@@ -45,38 +45,38 @@ def program() -> Callable[[str], Program]:
 
 
 @dataclass
-class Asked:
-    """An order, and what was answered."""
+class RecordedRequest:
+    """A request to a source that records what the source provides."""
 
     programs: Sequence[Program]
     store: BinaryCache
-    kept: dict[str, bytes] = field(default_factory=dict)
+    cached: dict[str, bytes] = field(default_factory=dict)
     used: dict[str, Path] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def order(self) -> FetchRequest:
-        return FetchRequest(self.programs, self.store, Step("test"), self._keep, self._use)
+    def request(self) -> FetchRequest:
+        return FetchRequest(self.programs, self.store, Step("test"), self._add_to_cache, self._use_in_place)
 
-    def _keep(self, program: Program, file: Path, version: str) -> None:
-        self.kept[program.name] = self.store.add(program, "download", file, version=version).read_bytes()
+    def _add_to_cache(self, program: Program, file: Path, version: str) -> None:
+        self.cached[program.name] = self.store.add(program, "download", file, version=version).read_bytes()
 
-    def _use(self, program: Program, path: Path, remark: str) -> None:
+    def _use_in_place(self, program: Program, path: Path, remark: str) -> None:
         self.used[program.name] = path
         self.remarks.append(remark)
 
 
 @pytest.fixture
-def asked(store: BinaryCache, program: Callable[[str], Program]) -> Callable[..., Asked]:
-    def ask(*names: str) -> Asked:
-        return Asked([program(name) for name in names], store)
+def record_request(store: BinaryCache, program: Callable[[str], Program]) -> Callable[..., RecordedRequest]:
+    def record(*names: str) -> RecordedRequest:
+        return RecordedRequest([program(name) for name in names], store)
 
-    return ask
+    return record
 
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Puts scripts before everything else on PATH."""
+    """Return a function that puts a script first on PATH."""
     folder = tmp_path / "path"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
@@ -91,12 +91,12 @@ def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 
 @dataclass
 class FakeGo:
-    """The fake go command: what it was asked, and how to make it wait for us."""
+    """The fake go command: its recorded calls, and controls to make it wait or fail."""
 
     log: Path
     fifo: Path
     patch: pytest.MonkeyPatch
-    gate: int = -1  # both ends of the fifo: what is written stays until it is read, and closing it lets everybody go
+    gate: int = -1  # both ends of the fifo: written data stays until it is read, and closing it releases all readers
 
     @property
     def runs(self) -> list[str]:
@@ -111,19 +111,19 @@ class FakeGo:
         self.patch.setenv("FAKE_GO_FAILS", output)
 
     def waits(self) -> None:
-        """After each program, until let_go()."""
+        """Wait after each program, until release()."""
         os.mkfifo(self.fifo)
         self.gate = os.open(self.fifo, os.O_RDWR)
         self.patch.setenv("FAKE_GO_WAITS", str(self.fifo))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         os.write(self.gate, b"\n")
 
 
 @pytest.fixture
 def fake_go(on_path: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGo]:
     on_path("go", FAKE_GO)
-    monkeypatch.setattr(toolchain, "_USUAL", tmp_path / "no-go-here")
+    monkeypatch.setattr(toolchain, "_DEFAULT_FOLDER", tmp_path / "no-go-here")
     monkeypatch.setenv("FAKE_GO_RUNS", str(tmp_path / "go-runs"))
     go = FakeGo(tmp_path / "go-runs", tmp_path / "fifo", monkeypatch)
     yield go
@@ -133,7 +133,7 @@ def fake_go(on_path: Callable[[str, str], Path], tmp_path: Path, monkeypatch: py
 
 @dataclass
 class Site:
-    """A server with the tree of the release sites below it, and the ways in which it can misbehave."""
+    """A server with the release sites' files, and the ways in which it can misbehave."""
 
     address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served.address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setenv("DRA_TESTBED_MIRROR", served.address)
-    monkeypatch.setattr(download, "_refused", {})
+    monkeypatch.setattr(download, "_unreachable", {})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield served

@@ -13,7 +13,7 @@ from testbed.binaries.sources import Unavailable
 from testbed.process import Completed
 from testbed.waiting import Budget, eventually_true
 
-SOON = Budget("handed over", 10, "the watcher looks twice a second")
+SOON = Budget("cached", 10, "the watcher checks twice a second")
 
 
 @pytest.mark.parametrize(
@@ -24,16 +24,16 @@ SOON = Budget("handed over", 10, "the watcher looks twice a second")
         ("sigs.k8s.io/kind", "kind"),
     ],
 )
-def test_the_name_of_what_go_makes_is_known(package: str, name: str) -> None:
+def test_the_name_of_an_executable_is_derived_from_its_package(package: str, name: str) -> None:
     assert executable_name(package) == name
 
 
-def test_programs_of_one_module_are_built_by_one_run(fake_go: Any, asked: Callable[..., Any]) -> None:
-    ask = asked("kube-apiserver", "kubelet")
+def test_programs_of_one_module_are_built_by_one_run(fake_go: Any, record_request: Callable[..., Any]) -> None:
+    recorded = record_request("kube-apiserver", "kubelet")
 
-    BuildSource().supply(ask.order)
+    BuildSource().fetch(recorded.request)
 
-    assert {name: content.split()[-1] for name, content in ask.kept.items()} == {
+    assert {name: content.split()[-1] for name, content in recorded.cached.items()} == {
         "kube-apiserver": b"kube-apiserver",
         "kubelet": b"kubelet",
     }
@@ -41,16 +41,16 @@ def test_programs_of_one_module_are_built_by_one_run(fake_go: Any, asked: Callab
     assert fake_go.runs[0].endswith("k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubelet")
 
 
-def test_etcd_gets_its_own_name_though_go_calls_it_server(fake_go: Any, asked: Callable[..., Any]) -> None:
-    ask = asked("etcd")
+def test_etcd_is_cached_under_its_own_name(fake_go: Any, record_request: Callable[..., Any]) -> None:
+    recorded = record_request("etcd")
 
-    BuildSource().supply(ask.order)
+    BuildSource().fetch(recorded.request)
 
-    assert ask.store.look(ask.programs[0])[0].name == "etcd"
+    assert recorded.store.find(recorded.programs[0])[0].name == "etcd"
 
 
-def test_the_build_is_verified_stamped_and_static(fake_go: Any, asked: Callable[..., Any]) -> None:
-    BuildSource().supply(asked("containerd").order)
+def test_a_build_has_verified_modules_a_version_and_no_cgo(fake_go: Any, record_request: Callable[..., Any]) -> None:
+    BuildSource().fetch(record_request("containerd").request)
 
     run = fake_go.runs[0]
     assert "-mod=readonly -trimpath" in run
@@ -59,8 +59,8 @@ def test_the_build_is_verified_stamped_and_static(fake_go: Any, asked: Callable[
     assert fake_go.environment["CGO_ENABLED"] == "0"
 
 
-def test_what_the_user_set_for_go_cannot_change_the_outcome(
-    fake_go: Any, asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_the_users_go_settings_do_not_change_the_result(
+    fake_go: Any, record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {
         "GOFLAGS": "-mod=mod",
@@ -70,103 +70,103 @@ def test_what_the_user_set_for_go_cannot_change_the_outcome(
     }.items():
         monkeypatch.setenv(name, value)
 
-    BuildSource().supply(asked("kind").order)
+    BuildSource().fetch(record_request("kind").request)
 
     env = fake_go.environment
     assert (env["GOFLAGS"], env["GOTOOLCHAIN"], env["GOWORK"]) == ("", "local", "off")
     assert env["GOPROXY"] == "https://mine"
 
 
-def test_the_build_happens_in_a_copy_and_leaves_nothing(fake_go: Any, asked: Callable[..., Any]) -> None:
-    ask = asked("kind")
+def test_a_build_runs_in_a_temporary_copy(fake_go: Any, record_request: Callable[..., Any]) -> None:
+    recorded = record_request("kind")
 
-    BuildSource().supply(ask.order)
+    BuildSource().fetch(recorded.request)
 
     assert not fake_go.runs[0].startswith(str(folders.data("versions")))
-    assert not list((ask.store.root / ".scratch").iterdir())
+    assert not list((recorded.store.root / ".scratch").iterdir())
 
 
-def test_a_program_is_handed_over_while_the_next_is_still_in_work(fake_go: Any, asked: Callable[..., Any]) -> None:
+def test_a_program_is_cached_while_the_next_one_is_built(fake_go: Any, record_request: Callable[..., Any]) -> None:
     fake_go.waits()
-    ask = asked("kubelet", "kube-scheduler")
-    building = threading.Thread(target=BuildSource().supply, args=[ask.order])
+    recorded = record_request("kubelet", "kube-scheduler")
+    building = threading.Thread(target=BuildSource().fetch, args=[recorded.request])
     building.start()
 
-    first_came = eventually_true(lambda: list(ask.kept) == ["kubelet"], SOON)
-    fake_go.let_go()
-    fake_go.let_go()
+    first_cached = eventually_true(lambda: list(recorded.cached) == ["kubelet"], SOON)
+    fake_go.release()
+    fake_go.release()
     building.join()
 
-    assert first_came
-    assert list(ask.kept) == ["kubelet", "kube-scheduler"]
+    assert first_cached
+    assert list(recorded.cached) == ["kubelet", "kube-scheduler"]
 
 
-def test_trouble_with_the_cache_ends_the_build(
-    fake_go: Any, asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_the_cache_ends_the_build(
+    fake_go: Any, record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
     def full(*args: object, **kwargs: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(type(ask.store), "add", full)
+    monkeypatch.setattr(type(recorded.store), "add", full)
 
     with pytest.raises(OSError, match="No space left"):
-        BuildSource().supply(ask.order)
+        BuildSource().fetch(recorded.request)
 
 
 @pytest.mark.parametrize(
-    ("output", "cure"),
+    ("output", "hint"),
     [
         ("go: k8s.io/x@v1: dial tcp: lookup nowhere: no such host", "module proxy"),
-        ("/tmp/x: no space left on device", "make room"),
+        ("/tmp/x: no space left on device", "free disk space"),
         ("verifying x@v1: checksum mismatch", ""),
     ],
 )
-def test_the_reason_of_a_failed_build_is_told_with_its_cure(
-    output: str, cure: str, fake_go: Any, asked: Callable[..., Any]
+def test_a_failed_build_has_reason_and_hint(
+    output: str, hint: str, fake_go: Any, record_request: Callable[..., Any]
 ) -> None:
     fake_go.fails(output)
 
     with pytest.raises(Unavailable) as failed:
-        BuildSource().supply(asked("kubelet").order)
+        BuildSource().fetch(record_request("kubelet").request)
 
     assert str(failed.value) == output
-    assert cure in failed.value.cure
+    assert hint in failed.value.hint
 
 
 def test_runc_is_not_built_without_libseccomp(
-    fake_go: Any, on_path: Callable[[str, str], Path], asked: Callable[..., Any]
+    fake_go: Any, on_path: Callable[[str, str], Path], record_request: Callable[..., Any]
 ) -> None:
     on_path("gcc", "#!/bin/sh\n")
     on_path("pkg-config", "#!/bin/sh\nexit 1\n")
 
     with pytest.raises(Unavailable, match="missing: libseccomp-dev") as refused:
-        BuildSource().supply(asked("runc").order)
+        BuildSource().fetch(record_request("runc").request)
 
-    assert refused.value.cure == "apt install libseccomp-dev"
+    assert refused.value.hint == "apt install libseccomp-dev"
     assert not fake_go.runs
 
 
-def test_runc_is_built_with_c_where_all_is_there(
-    fake_go: Any, on_path: Callable[[str, str], Path], asked: Callable[..., Any]
+def test_runc_is_built_with_cgo_if_all_libraries_are_installed(
+    fake_go: Any, on_path: Callable[[str, str], Path], record_request: Callable[..., Any]
 ) -> None:
     on_path("gcc", "#!/bin/sh\n")
     on_path("pkg-config", "#!/bin/sh\nexit 0\n")
 
-    BuildSource().supply(asked("runc").order)
+    BuildSource().fetch(record_request("runc").request)
 
     assert fake_go.environment["CGO_ENABLED"] == "1"
     assert "-tags seccomp" in fake_go.runs[0]
 
 
-def test_a_host_without_any_c_is_told_all_that_it_lacks(
-    fake_go: Any, asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_all_missing_packages_are_listed(
+    fake_go: Any, record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(process, "run", lambda *args, **kwargs: Completed((), 1, "", ""))
 
     with pytest.raises(Unavailable) as refused:
-        BuildSource().supply(asked("runc").order)
+        BuildSource().fetch(record_request("runc").request)
 
-    assert refused.value.cure == "apt install gcc pkg-config libseccomp-dev"
+    assert refused.value.hint == "apt install gcc pkg-config libseccomp-dev"

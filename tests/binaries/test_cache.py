@@ -27,84 +27,84 @@ def cached(store: BinaryCache, kubelet: Program) -> Path:
         return store.add(kubelet, "build", scratch / "file")
 
 
-def test_what_was_added_is_found_and_can_be_run(store: BinaryCache, kubelet: Program, cached: Path) -> None:
-    assert store.look(kubelet) == (cached, "")
+def test_an_added_program_is_found_and_executable(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+    assert store.find(kubelet) == (cached, "")
     assert cached.read_bytes() == CONTENT
     assert os.access(cached, os.X_OK)
 
 
-def test_what_was_never_added_is_missing_without_a_complaint(store: BinaryCache, kubelet: Program) -> None:
-    assert store.look(kubelet) == (None, "")
+def test_a_program_that_was_never_added_is_not_damaged(store: BinaryCache, kubelet: Program) -> None:
+    assert store.find(kubelet) == (None, "")
 
 
-def test_only_the_origins_that_are_allowed_count(store: BinaryCache, kubelet: Program, cached: Path) -> None:
-    assert store.look(kubelet, ["download", "system"]) == (None, "")
+def test_only_allowed_origins_are_used(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+    assert store.find(kubelet, ["download", "system"]) == (None, "")
 
 
-def test_a_truncated_file_is_noticed(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+def test_a_truncated_file_is_damaged(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     os.truncate(cached, 5)
 
-    path, trouble = store.look(kubelet)
+    path, damage = store.find(kubelet)
 
     assert path is None
-    assert f"has 5 bytes instead of {len(CONTENT)}" in trouble
+    assert f"has 5 bytes instead of {len(CONTENT)}" in damage
 
 
-def test_a_file_full_of_zeros_is_noticed(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+def test_a_file_of_zeros_is_damaged(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     cached.write_bytes(bytes(len(CONTENT)))
 
-    path, trouble = store.look(kubelet)
+    path, damage = store.find(kubelet)
 
     assert path is None
-    assert "content changed" in trouble
+    assert "has another checksum" in damage
 
 
-def test_a_change_that_hides_its_time_is_noticed_by_a_thorough_look(
+def test_a_change_with_the_old_time_is_found_only_by_verifying(
     store: BinaryCache, kubelet: Program, cached: Path
 ) -> None:
     before = cached.stat()
     cached.write_bytes(bytes(len(CONTENT)))
     os.utime(cached, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    assert store.look(kubelet) == (cached, "")
-    assert "content changed" in store.look(kubelet, thorough=True)[1]
+    assert store.find(kubelet) == (cached, "")
+    assert "has another checksum" in store.find(kubelet, verify=True)[1]
 
 
-def test_a_file_that_was_only_touched_is_still_good(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+def test_a_touched_file_is_not_damaged(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     before = cached.stat().st_mtime_ns
     os.utime(cached, ns=(1, 1))
 
-    assert store.look(kubelet) == (cached, "")
+    assert store.find(kubelet) == (cached, "")
     assert cached.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", "{", '{"program": "kubelet"}'])
-def test_an_entry_without_a_readable_manifest_does_not_count(
+def test_an_entry_without_a_readable_manifest_is_damaged(
     manifest: str, store: BinaryCache, kubelet: Program, cached: Path
 ) -> None:
     (cached.parent / "entry.json").write_text(manifest)
 
-    assert "has no manifest" in store.look(kubelet)[1]
+    assert "has no manifest" in store.find(kubelet)[1]
 
 
-def test_an_entry_without_its_file_does_not_count(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+def test_an_entry_without_its_file_is_damaged(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     cached.unlink()
 
-    assert "No such file" in store.look(kubelet)[1]
+    assert "No such file" in store.find(kubelet)[1]
 
 
-def test_a_new_file_takes_the_place_of_a_damaged_one(store: BinaryCache, kubelet: Program, cached: Path) -> None:
+def test_a_new_file_replaces_a_damaged_one(store: BinaryCache, kubelet: Program, cached: Path) -> None:
     os.truncate(cached, 0)
     with store.scratch() as scratch:
         (scratch / "new").write_bytes(b"new")
         store.add(kubelet, "build", scratch / "new")
 
-    assert store.look(kubelet) == (cached, "")
+    assert store.find(kubelet) == (cached, "")
     assert cached.read_bytes() == b"new"
 
 
-def test_the_work_of_dead_processes_is_removed_and_that_of_the_living_stays(store: BinaryCache) -> None:
-    dead = store.root / ".scratch" / f"{os.getpid()}-1-0"  # our number, but somebody who started long ago
+def test_sweeping_removes_temporary_folders_of_dead_processes_only(store: BinaryCache) -> None:
+    dead = store.root / ".scratch" / f"{os.getpid()}-1-0"  # our process ID, but another start time
     dead.mkdir(parents=True)
     (dead / "half").write_bytes(b"x")
 
@@ -117,14 +117,14 @@ def test_the_work_of_dead_processes_is_removed_and_that_of_the_living_stays(stor
 
 
 def test_scratch_is_named_after_this_process(store: BinaryCache) -> None:
-    me = ProcessId.of(os.getpid())
-    assert me is not None
+    this = ProcessId.of(os.getpid())
+    assert this is not None
 
     with store.scratch() as mine:
-        assert mine.name.startswith(f"{me.pid}-{me.started}-")
+        assert mine.name.startswith(f"{this.pid}-{this.started}-")
 
 
-def test_other_sources_are_another_build(
+def test_other_sources_change_the_identity_of_a_build(
     store: BinaryCache, kubelet: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = build_identity(kubelet.upstream)

@@ -58,7 +58,7 @@ libc
 
 @pytest.fixture
 def apt(tmp_path: Path, on_path: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An apt-get whose lists are there; the folder holds its calls."""
+    """Return the folder of a fake apt-get with package lists, which records its calls there."""
     folder = tmp_path / "apt"
     folder.mkdir()
     (folder / "lists").touch()
@@ -72,27 +72,27 @@ def calls(apt: Path) -> list[str]:
     return [line.split()[0] for line in (apt / "calls").read_text().splitlines()]
 
 
-def test_a_package_is_unpacked_and_nothing_else_is_left(apt: Path, tmp_path: Path) -> None:
+def test_a_package_is_unpacked_without_other_files(apt: Path, tmp_path: Path) -> None:
     into = debian.fetch_package("busybox", tmp_path / "into")
 
     assert sorted(path.name for path in into.rglob("*")) == ["bin", "busybox", "usr"]
 
 
-def test_many_packages_are_fetched_by_one_call_and_their_versions_told(apt: Path, tmp_path: Path) -> None:
+def test_several_packages_are_fetched_by_one_call(apt: Path, tmp_path: Path) -> None:
     versions = debian.fetch_packages(["one", "two", "one"], tmp_path / "into")
 
     assert versions == {"one": "1:2.3-4", "two": "1:2.3-4"}
     assert calls(apt) == ["download"]
 
 
-def test_a_package_of_another_architecture_or_version_is_found_by_its_name(apt: Path, tmp_path: Path) -> None:
+def test_a_package_of_another_architecture_is_found_by_its_name(apt: Path, tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
     (tmp_path / "into" / "one_1_arm64.deb").touch()
 
     assert debian.download_packages(["one:arm64"], tmp_path / "into")["one:arm64"].name.startswith("one_")
 
 
-def test_empty_lists_are_updated_once_by_root(apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_updates_empty_package_lists_once(apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (apt / "lists").unlink()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
@@ -101,7 +101,7 @@ def test_empty_lists_are_updated_once_by_root(apt: Path, tmp_path: Path, monkeyp
     assert calls(apt) == ["download", "update", "download"]
 
 
-def test_empty_lists_are_not_touched_by_others_who_are_told_the_cure(
+def test_other_users_get_a_hint_to_update_empty_package_lists(
     apt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (apt / "lists").unlink()
@@ -113,24 +113,24 @@ def test_empty_lists_are_not_touched_by_others_who_are_told_the_cure(
     assert calls(apt) == ["download"]
 
 
-def test_what_apt_says_is_told(apt: Path, tmp_path: Path) -> None:
+def test_an_error_of_apt_is_reported(apt: Path, tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="apt-get download failed: E: Hash Sum mismatch"):
         debian.fetch_package("broken-thing", tmp_path / "into")
 
 
-def test_a_package_that_brings_no_file_is_told(apt: Path, tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="no file of virtual-thing"):
+def test_a_package_without_a_file_is_an_error(apt: Path, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="downloaded no file of virtual-thing"):
         debian.fetch_packages(["one", "virtual-thing"], tmp_path / "into")
 
 
-def test_a_host_without_apt_is_told_what_else_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_apt_gets_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(TestbedError, match=r"(?s)no apt-get here.*--binaries-from FOLDER"):
+    with pytest.raises(TestbedError, match=r"(?s)apt-get was not found on this host.*--binaries-from FOLDER"):
         debian.fetch_package("runc", tmp_path / "into")
 
 
-def test_the_closure_takes_the_first_alternative_that_is_real_and_the_first_provider(
+def test_dependencies_include_the_first_existing_alternative_and_provider(
     on_path: Callable[[str, str], Path],
 ) -> None:
     on_path("apt-cache", f"#!/bin/sh\ncat <<'END'\n{DEPENDS}END\n")

@@ -38,192 +38,192 @@ def packed(**members: bytes) -> bytes:
     return gzip.compress(raw.getvalue())
 
 
-def test_a_program_whose_checksum_fits_is_kept(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_program_with_the_right_checksum_is_cached(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
     assert site.paths == [f"/{KUBELET}.sha256", f"/{KUBELET}"]
 
 
-def test_a_checksum_file_may_hold_the_digest_alone(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_checksum_file_may_contain_only_the_digest(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     site.files[f"/{KUBELET}.sha256"] = site.files[f"/{KUBELET}.sha256"].split()[2]
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
 
 
-def test_an_archive_with_many_programs_is_fetched_once(site: Any, asked: Callable[..., Any]) -> None:
+def test_an_archive_with_several_programs_is_downloaded_once(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(CNI, packed(ptp=b"PTP", bridge=b"BRIDGE", loopback=b"LOOPBACK"))
-    ask = asked("cni-ptp", "cni-loopback")
+    recorded = record_request("cni-ptp", "cni-loopback")
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"cni-ptp": b"PTP", "cni-loopback": b"LOOPBACK"}
+    assert recorded.cached == {"cni-ptp": b"PTP", "cni-loopback": b"LOOPBACK"}
     assert site.paths.count(f"/{CNI}") == 1
 
 
-def test_an_archive_without_the_program_is_told(site: Any, asked: Callable[..., Any]) -> None:
+def test_an_archive_without_the_program_is_an_error(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(CNI, packed(bridge=b"BRIDGE"))
 
-    with pytest.raises(Unavailable, match="holds no ptp"):
-        DownloadSource().supply(asked("cni-ptp").order)
+    with pytest.raises(Unavailable, match="does not contain ptp"):
+        DownloadSource().fetch(record_request("cni-ptp").request)
 
 
 @pytest.mark.parametrize("content", [b"no archive at all", packed(ptp=os.urandom(5000))[:3000]])
-def test_a_broken_archive_is_told(content: bytes, site: Any, asked: Callable[..., Any]) -> None:
+def test_a_broken_archive_is_an_error(content: bytes, site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(CNI, content)
 
     with pytest.raises(Unavailable, match="cannot be read"):
-        DownloadSource().supply(asked("cni-ptp").order)
+        DownloadSource().fetch(record_request("cni-ptp").request)
 
 
-def test_a_wrong_checksum_is_refused_and_nothing_of_it_stays(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_file_with_a_wrong_checksum_is_refused_and_deleted(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT, digest="f" * 64)
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
     with pytest.raises(Unavailable, match="wrong checksum"):
-        DownloadSource().supply(ask.order)
+        DownloadSource().fetch(recorded.request)
 
-    assert not ask.kept
-    assert not list((ask.store.root / ".parts").iterdir())
+    assert not recorded.cached
+    assert not list((recorded.store.root / ".parts").iterdir())
 
 
-def test_a_file_that_no_checksum_names_is_not_even_asked_for(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_file_without_a_checksum_is_not_downloaded(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(RUNC, CONTENT, checksum="runc.sha256sum")
     site.files[f"/{RUNC.rsplit('/', 1)[0]}/runc.sha256sum"] = b"0" * 64 + b"  runc.arm64\n"
 
-    with pytest.raises(Unavailable, match=r"names no sha256 of runc.amd64"):
-        DownloadSource().supply(asked("runc").order)
+    with pytest.raises(Unavailable, match=r"has no sha256 of runc.amd64"):
+        DownloadSource().fetch(record_request("runc").request)
 
     assert f"/{RUNC}" not in site.paths
 
 
-def test_a_digest_that_the_lock_pins_is_believed_more_than_the_site(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_pinned_digest_overrides_the_sites_checksum(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
-    ask = asked("kubelet")
-    pinned = ask.programs[0].upstream.model_copy(update={"sha256": {"kubelet": "a" * 64}})
-    ask.programs = [ask.programs[0].model_copy(update={"upstream": pinned})]
+    recorded = record_request("kubelet")
+    pinned = recorded.programs[0].upstream.model_copy(update={"sha256": {"kubelet": "a" * 64}})
+    recorded.programs = [recorded.programs[0].model_copy(update={"upstream": pinned})]
 
-    with pytest.raises(Unavailable, match="it should be sha256 aaaa"):
-        DownloadSource().supply(ask.order)
+    with pytest.raises(Unavailable, match="expected sha256 aaaa"):
+        DownloadSource().fetch(recorded.request)
 
     assert site.paths == [f"/{KUBELET}"]
 
 
-def test_a_cut_connection_is_resumed_where_it_was_cut(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_lost_connection_is_resumed(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     site.cut_after, site.cuts_left = 100_000, 2
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
     assert site.requests[1:] == [f"/{KUBELET}", f"/{KUBELET} bytes=100000-", f"/{KUBELET} bytes=200000-"]
 
 
-def test_a_connection_that_is_cut_again_and_again_is_given_up_and_resumed_by_the_next_process(
-    site: Any, asked: Callable[..., Any]
+def test_a_download_that_fails_too_often_is_resumed_by_the_next_process(
+    site: Any, record_request: Callable[..., Any]
 ) -> None:
     site.publish(KUBELET, CONTENT)
     site.cut_after, site.cuts_left = 50_000, 3
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    with pytest.raises(Unavailable, match="the connection was cut after 150000 bytes"):
-        DownloadSource().supply(ask.order)
-    DownloadSource().supply(ask.order)
+    with pytest.raises(Unavailable, match="the connection was lost after 150000 bytes"):
+        DownloadSource().fetch(recorded.request)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
     assert site.requests[-1] == f"/{KUBELET} bytes=150000-"
 
 
-def test_a_server_that_cannot_resume_starts_over(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_download_starts_over_if_the_server_cannot_resume(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     site.cut_after, site.cuts_left, site.resumable = 100_000, 1, False
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
 
 
 @pytest.mark.parametrize("size", [1000, len(CONTENT), len(CONTENT) + 7])
-def test_the_wrong_beginning_of_an_earlier_download_costs_a_second_try(
-    size: int, site: Any, asked: Callable[..., Any]
-) -> None:
+def test_a_wrong_partial_download_is_downloaded_again(size: int, site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
-    ask = asked("kubelet")
-    ask.store.part("kubelet-1.37.1").write_bytes(bytes(size))
+    recorded = record_request("kubelet")
+    recorded.store.partial_download("kubelet-1.37.1").write_bytes(bytes(size))
 
-    DownloadSource().supply(ask.order)
+    DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kubelet": CONTENT}
+    assert recorded.cached == {"kubelet": CONTENT}
 
 
-def test_a_site_that_refuses_is_asked_once(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_site_that_refuses_is_not_tried_again(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     site.statuses[f"/{KUBELET}.sha256"] = 403
-    ask = asked("kubelet", "kube-scheduler")
+    recorded = record_request("kubelet", "kube-scheduler")
 
     with pytest.raises(Unavailable, match="HTTP 403") as refused:
-        DownloadSource().supply(ask.order)
+        DownloadSource().fetch(recorded.request)
     with pytest.raises(Unavailable, match="HTTP 403"):
-        DownloadSource().supply(ask.order)
+        DownloadSource().fetch(recorded.request)
 
     assert str(refused.value).count("HTTP 403") == 1
     assert len(site.requests) == 1
 
 
-def test_a_file_that_is_missing_does_not_hold_up_the_others(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_missing_file_does_not_stop_the_others(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(SCHEDULER, CONTENT)
-    ask = asked("kubelet", "kube-scheduler")
+    recorded = record_request("kubelet", "kube-scheduler")
 
     with pytest.raises(Unavailable, match=r"kubelet.sha256: HTTP 404"):
-        DownloadSource().supply(ask.order)
+        DownloadSource().fetch(recorded.request)
 
-    assert ask.kept == {"kube-scheduler": CONTENT}
+    assert recorded.cached == {"kube-scheduler": CONTENT}
 
 
-def test_a_site_that_falls_silent_is_given_up(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_site_that_stops_sending_times_out(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     site.silent = threading.Event()
 
-    with pytest.raises(Unavailable, match="no answer in time after 1000 bytes"):
-        DownloadSource(limits=Limits(read=0.2)).supply(asked("kubelet").order)
+    with pytest.raises(Unavailable, match="timed out after 1000 bytes"):
+        DownloadSource(limits=Limits(read=0.2)).fetch(record_request("kubelet").request)
 
 
-def test_a_site_that_is_too_slow_is_given_up(site: Any, asked: Callable[..., Any]) -> None:
+def test_a_slow_site_is_given_up(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
 
     with pytest.raises(Unavailable, match=r"too slow, [\d.]+ kB/s"):
-        DownloadSource(limits=Limits(judged_after=0, slowest=1e15)).supply(asked("kubelet").order)
+        DownloadSource(limits=Limits(grace=0, min_speed=1e15)).fetch(record_request("kubelet").request)
 
 
-def test_a_site_that_is_not_there_is_asked_once(asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_site_is_not_tried_again(
+    record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("DRA_TESTBED_MIRROR", f"http://127.0.0.1:{free.getsockname()[1]}")
-        monkeypatch.setattr(download, "_refused", {})
+        monkeypatch.setattr(download, "_unreachable", {})
 
         with pytest.raises(Unavailable, match=r"127\.0\.0\.1:\d+: .*[Cc]onnection refused") as refused:
-            DownloadSource().supply(asked("kubelet", "kube-scheduler").order)
+            DownloadSource().fetch(record_request("kubelet", "kube-scheduler").request)
 
     assert str(refused.value).lower().count("refused") == 1
 
 
-def test_an_architecture_that_nobody_publishes_for_is_said(
-    asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_an_architecture_without_binaries_is_unavailable(
+    record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = asked("kubelet")
-    ask.store.arch = "riscv64"
+    recorded = record_request("kubelet")
+    recorded.store.arch = "riscv64"
 
-    with pytest.raises(Unavailable, match="nothing is published for riscv64"):
-        DownloadSource().supply(ask.order)
+    with pytest.raises(Unavailable, match="upstream publishes no binaries for riscv64"):
+        DownloadSource().fetch(recorded.request)
 
 
 def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,11 +237,13 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
     assert directly.proxy is None
 
 
-def test_what_upstream_does_not_publish_is_not_asked_for(site: Any, asked: Callable[..., Any]) -> None:
-    order = replace(asked("kubelet").order, programs=list(peers().programs.values())[:1])
+def test_programs_that_upstream_does_not_publish_are_not_requested(
+    site: Any, record_request: Callable[..., Any]
+) -> None:
+    request = replace(record_request("kubelet").request, programs=list(peers().programs.values())[:1])
 
-    with pytest.raises(Unavailable, match="publishes no program") as refusal:
-        DownloadSource().supply(order)
+    with pytest.raises(Unavailable, match=r"publishes no binaries$") as refusal:
+        DownloadSource().fetch(request)
 
     assert refusal.value.expected
     assert site.paths == []

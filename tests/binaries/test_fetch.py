@@ -22,7 +22,7 @@ from testbed.progress import Progress, Silent
 from testbed.waiting import Budget, eventually_true
 
 LOCAL = "kube-apiserver kube-scheduler kubelet etcd containerd ctr runc cni-ptp kubectl"
-SOON = Budget("the other process", 20, "it has to start a Python")
+SOON = Budget("the other process", 20, "it must start Python")
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def shown(screen: Progress) -> str:
 
 
 def run_elsewhere(log: Path) -> ProcessId:
-    """`ensure` of two programs in a process of its own."""
+    """Start `ensure` for two programs in another process."""
     script = (
         "from testbed.binaries import *; from testbed.progress import Progress; "
         "ensure(lock_for('1.37'), ['kubelet', 'kube-scheduler'], progress=Progress(), sources=['build'])"
@@ -51,7 +51,7 @@ def run_elsewhere(log: Path) -> ProcessId:
     )
 
 
-def test_the_first_source_that_has_it_gives_it_and_the_refusal_before_it_is_told(
+def test_the_first_source_with_the_program_is_used_and_earlier_failures_are_reported(
     site: Any, fake_go: Any, screen: Progress
 ) -> None:
     site.statuses["/dl.k8s.io/v1.37.1/bin/linux/amd64/kubelet.sha256"] = 403
@@ -61,10 +61,10 @@ def test_the_first_source_that_has_it_gives_it_and_the_refusal_before_it_is_told
     assert found["kubelet"].is_absolute()
     assert found["kubelet"].name == "kubelet"
     assert "download: 127.0.0.1" in shown(screen)
-    assert "kubelet 1.37.1 built, 0 MB; that was the last" in shown(screen)
+    assert "kubelet 1.37.1 built, 0 MB; none remaining" in shown(screen)
 
 
-def test_what_is_cached_is_used_without_asking_anybody(site: Any, fake_go: Any) -> None:
+def test_cached_programs_are_used_without_other_sources(site: Any, fake_go: Any) -> None:
     lock = lock_for("1.37")
     first = ensure(lock, ["kubelet", "etcd"], progress=Silent(), sources=["build"])
     runs = len(fake_go.runs)
@@ -77,7 +77,7 @@ def test_what_is_cached_is_used_without_asking_anybody(site: Any, fake_go: Any) 
     assert not site.requests
 
 
-def test_a_damaged_file_is_told_and_made_again(fake_go: Any, screen: Progress) -> None:
+def test_a_damaged_program_is_reported_and_built_again(fake_go: Any, screen: Progress) -> None:
     lock = lock_for("1.37")
     kubelet = ensure(lock, ["kubelet"], progress=Silent(), sources=["build"])["kubelet"]
     whole = kubelet.read_bytes()
@@ -89,22 +89,22 @@ def test_a_damaged_file_is_told_and_made_again(fake_go: Any, screen: Progress) -
     assert "cache: damaged: " in shown(screen)
 
 
-def test_the_cache_alone_never_fetches(site: Any, fake_go: Any) -> None:
-    with pytest.raises(TestbedError, match=r"(?s)no source has kubelet .*cache: not there yet"):
+def test_the_source_cache_fetches_nothing(site: Any, fake_go: Any) -> None:
+    with pytest.raises(TestbedError, match=r"(?s)no source has kubelet .*cache: not cached yet"):
         ensure(lock_for("1.37"), ["kubelet"], progress=Silent(), sources=["cache"])
 
     assert not site.requests
     assert not fake_go.runs
 
 
-def test_a_build_is_not_taken_for_a_download(site: Any, fake_go: Any) -> None:
+def test_a_cached_build_is_not_used_as_a_download(site: Any, fake_go: Any) -> None:
     ensure(lock_for("1.37"), ["kubelet"], progress=Silent(), sources=["build"])
 
     with pytest.raises(TestbedError, match=r"download: .*HTTP 404"):
         ensure(lock_for("1.37"), ["kubelet"], progress=Silent(), sources=["download"])
 
 
-def test_one_error_lists_every_source_with_its_reason_and_the_cures(
+def test_one_error_lists_the_reasons_and_hints_of_all_sources(
     site: Any, fake_go: Any, on_path: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.statuses["/github.com/opencontainers/runc/releases/download/v1.3.4/runc.sha256sum"] = 403
@@ -113,25 +113,25 @@ def test_one_error_lists_every_source_with_its_reason_and_the_cures(
     on_path("apt-get", "#!/bin/sh\necho 'E: Temporary failure resolving' >&2; exit 100\n")
     monkeypatch.setattr("testbed.binaries.cache.host_arch", lambda: "amd64")
 
-    with pytest.raises(TestbedError) as nobody:
+    with pytest.raises(TestbedError) as failed:
         ensure(lock_for("1.37"), ["runc"], progress=Silent())
 
-    told = str(nobody.value)
-    assert told.splitlines()[0] == "no source has runc (runc 1.3.4)"
-    assert "download: 127.0.0.1" in told
-    assert "HTTP 403" in told
-    assert "build: runc needs a C compiler and libraries, missing: libseccomp-dev" in told
-    assert "system: apt-get download failed: E: Temporary failure resolving" in told
-    assert "apt install libseccomp-dev; or " in told
+    message = str(failed.value)
+    assert message.splitlines()[0] == "no source has runc (runc 1.3.4)"
+    assert "download: 127.0.0.1" in message
+    assert "HTTP 403" in message
+    assert "build: runc needs a C compiler and libraries; missing: libseccomp-dev" in message
+    assert "system: apt-get download failed: E: Temporary failure resolving" in message
+    assert "apt install libseccomp-dev; or " in message
 
 
-def test_small_things_come_first_and_kubectl_last(fake_go: Any, screen: Progress) -> None:
+def test_batches_are_in_the_order_of_upstreams_with_kubectl_last(fake_go: Any, screen: Progress) -> None:
     lock = lock_for("1.37")
     wanted = [lock.program(name) for name in LOCAL.split()]
 
-    desk = Fetcher(lock, wanted, [], BinaryCache(), screen)
+    fetcher = Fetcher(lock, wanted, [], BinaryCache(), screen)
 
-    assert [[program.name for program in batch] for batch in desk.batches()] == [
+    assert [[program.name for program in batch] for batch in fetcher.batches()] == [
         ["runc"],
         ["cni-ptp"],
         ["etcd"],
@@ -141,24 +141,24 @@ def test_small_things_come_first_and_kubectl_last(fake_go: Any, screen: Progress
     ]
 
 
-def test_what_is_still_to_come_is_said_with_each_program(fake_go: Any, screen: Progress) -> None:
+def test_remaining_programs_are_shown_with_each_program(fake_go: Any, screen: Progress) -> None:
     names = ["cni-ptp", "etcd", "kind", "kube-apiserver", "kubelet", "kubectl"]
 
     ensure(lock_for("1.37"), names, progress=screen, sources=["build"])
 
-    assert "cni-ptp 1.9.1 built, 0 MB; to come: etcd, kind, kube-apiserver and 2 more" in shown(screen)
-    assert "etcd 3.6.16 built, 0 MB; to come: kind, kube-apiserver, kubelet, kubectl" in shown(screen)
+    assert "cni-ptp 1.9.1 built, 0 MB; remaining: etcd, kind, kube-apiserver and 2 more" in shown(screen)
+    assert "etcd 3.6.16 built, 0 MB; remaining: kind, kube-apiserver, kubelet, kubectl" in shown(screen)
 
 
-def test_an_unknown_program_is_refused_before_anything_is_touched(fake_go: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no program is called 'kubeletd'"):
+def test_an_unknown_program_is_refused_first(fake_go: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown program 'kubeletd'"):
         ensure(lock_for("1.37"), ["kubectl", "kubeletd"], progress=Silent())
 
     assert not fake_go.runs
     assert not (tmp_path / "all-caches").exists()
 
 
-def test_a_folder_comes_before_all_else_and_the_rest_from_the_usual_sources(fake_go: Any, tmp_path: Path) -> None:
+def test_a_folder_is_used_before_other_sources(fake_go: Any, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "kubelet").write_text("#!/bin/sh\necho Kubernetes v1.37.9\n")
@@ -172,9 +172,9 @@ def test_a_folder_comes_before_all_else_and_the_rest_from_the_usual_sources(fake
     assert found["etcd"].is_relative_to(tmp_path / "c")
 
 
-def test_the_usual_order_is_cache_download_build_and_the_distribution(tmp_path: Path) -> None:
-    assert [source.word for source in choose_sources(None)] == ["cache", "download", "build", "system"]
-    assert [source.word for source in choose_sources([str(tmp_path)])] == [
+def test_the_default_order_is_cache_download_build_system(tmp_path: Path) -> None:
+    assert [source.name for source in choose_sources(None)] == ["cache", "download", "build", "system"]
+    assert [source.name for source in choose_sources([str(tmp_path)])] == [
         str(tmp_path),
         "cache",
         "download",
@@ -183,31 +183,31 @@ def test_the_usual_order_is_cache_download_build_and_the_distribution(tmp_path: 
     ]
 
 
-def test_the_words_of_the_user_are_the_order(tmp_path: Path) -> None:
+def test_named_sources_are_used_in_their_order(tmp_path: Path) -> None:
     sources = choose_sources(["build,download", str(tmp_path)])
 
-    assert [source.word for source in sources] == [str(tmp_path), "cache", "build", "download"]
+    assert [source.name for source in sources] == [str(tmp_path), "cache", "build", "download"]
     assert sources[0] == Folder(tmp_path)
     assert sources[1] == Cached(("download", "build"))
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
-    [("buidl", "did you mean build"), ("/no/such/folder", "there is no such folder"), ("./x", "no such folder")],
+    ("value", "message"),
+    [("buidl", "did you mean build"), ("/no/such/folder", "no such folder"), ("./x", "no such folder")],
 )
-def test_a_word_that_is_no_source_is_refused(word: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        choose_sources([word])
+def test_an_unknown_source_is_refused(value: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choose_sources([value])
 
 
-def test_a_cache_that_cannot_be_written_is_one_clear_error(fake_go: Any, tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_an_error_with_a_hint(fake_go: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
 
     with pytest.raises(TestbedError, match=r"(?s)cannot be used: Not a directory.*DRA_TESTBED_CACHE"):
         ensure(lock_for("1.37"), ["kind"], progress=Silent(), sources=["build"], cache=tmp_path / "file")
 
 
-def test_the_inventory_tells_what_the_cache_holds(fake_go: Any) -> None:
+def test_the_inventory_lists_cached_programs(fake_go: Any) -> None:
     lock = lock_for("1.37")
     kind = ensure(lock, ["kind"], progress=Silent(), sources=["build"])["kind"]
 
@@ -221,7 +221,7 @@ def test_the_inventory_tells_what_the_cache_holds(fake_go: Any) -> None:
 
 @pytest.fixture
 def ending() -> Iterator[list[ProcessId]]:
-    """Processes that are ended whatever comes."""
+    """Kill the processes in this list after the test."""
     started: list[ProcessId] = []
     yield started
     for each in started:
@@ -233,9 +233,9 @@ def test_two_processes_share_the_work(fake_go: Any, tmp_path: Path, ending: list
     ending.append(run_elsewhere(tmp_path / "first"))
     assert eventually_true(lambda: len(fake_go.runs) == 1, SOON)
     ending.append(run_elsewhere(tmp_path / "second"))
-    waited = eventually_true(lambda: "another process is at work" in (tmp_path / "second").read_text(), SOON)
-    fake_go.let_go()
-    fake_go.let_go()
+    waited = eventually_true(lambda: "another process fetches" in (tmp_path / "second").read_text(), SOON)
+    fake_go.release()
+    fake_go.release()
     ended = eventually_true(lambda: not any(process.alive(each) for each in ending), SOON)
 
     assert waited
@@ -243,23 +243,23 @@ def test_two_processes_share_the_work(fake_go: Any, tmp_path: Path, ending: list
     assert len(fake_go.runs) == 1
     assert "kube-scheduler 1.37.1 built" in (tmp_path / "first").read_text()
     assert "built" not in (tmp_path / "second").read_text()
-    # Whether the first program was at hand when the second process looked is a matter of moments.
+    # The first program may already be cached when the second process checks.
     assert re.search("✓ kubernetes 1.37.1: (kubelet, )?kube-scheduler", (tmp_path / "second").read_text())
 
 
-def test_kill_in_the_middle_loses_only_the_program_in_hand(
+def test_killing_a_build_loses_only_the_unfinished_program(
     fake_go: Any, tmp_path: Path, ending: list[ProcessId], monkeypatch: pytest.MonkeyPatch, screen: Progress
 ) -> None:
     fake_go.waits()
     ending.append(run_elsewhere(tmp_path / "killed"))
     assert eventually_true(lambda: "kubelet 1.37.1 built" in (tmp_path / "killed").read_text(), SOON)
     process.kill(ending[0])
-    left_by_the_dead = list((tmp_path / "all-caches/binaries/.scratch").iterdir())
+    stale_folders = list((tmp_path / "all-caches/binaries/.scratch").iterdir())
     monkeypatch.delenv("FAKE_GO_WAITS")
 
     ensure(lock_for("1.37"), ["kubelet", "kube-scheduler"], progress=screen, sources=["build"])
 
-    assert left_by_the_dead
+    assert stale_folders
     assert not list((tmp_path / "all-caches/binaries/.scratch").iterdir())
-    assert "1 of 2 at hand" in shown(screen)
+    assert "1 of 2 available" in shown(screen)
     assert fake_go.runs[1].endswith("/ k8s.io/kubernetes/cmd/kube-scheduler")

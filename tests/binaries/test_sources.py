@@ -11,127 +11,127 @@ from testbed.binaries.sources import Cached, Folder, System, Unavailable
 from testbed.errors import TestbedError, UsageError
 
 
-def script(path: Path, says: str, *, mode: int = 0o755) -> Path:
+def script(path: Path, output: str, *, mode: int = 0o755) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(mode)
     return path
 
 
-def test_a_folder_is_used_where_it_lies(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_programs_of_a_folder_are_used_in_place(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     kubelet = script(tmp_path / "kubelet", "Kubernetes v1.37.1")
     ptp = script(tmp_path / "cni/ptp", "CNI ptp plugin v1.9.1")
     etcd = script(tmp_path / "bin/etcd", "etcd Version: 3.6.16")
-    ask = asked("kubelet", "cni-ptp", "etcd", "runc")
+    recorded = record_request("kubelet", "cni-ptp", "etcd", "runc")
 
     with pytest.raises(Unavailable, match="not in the folder: runc"):
-        Folder(tmp_path).supply(ask.order)
+        Folder(tmp_path).fetch(recorded.request)
 
-    assert ask.used == {"kubelet": kubelet, "cni-ptp": ptp, "etcd": etcd}
-    assert ask.remarks == ["", "", ""]
+    assert recorded.used == {"kubelet": kubelet, "cni-ptp": ptp, "etcd": etcd}
+    assert recorded.remarks == ["", "", ""]
 
 
-def test_another_patch_in_a_folder_is_believed_and_told(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_another_patch_in_a_folder_is_used_with_a_remark(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     script(tmp_path / "kubelet", "Kubernetes v1.37.5-mine")
-    ask = asked("kubelet")
+    recorded = record_request("kubelet")
 
-    Folder(tmp_path).supply(ask.order)
+    Folder(tmp_path).fetch(recorded.request)
 
-    assert ask.remarks == ["says 'Kubernetes v1.37.5-mine' where 1.37.1 is locked"]
+    assert recorded.remarks == ["reports 'Kubernetes v1.37.5-mine', but 1.37.1 is locked"]
 
 
-def test_another_minor_in_a_folder_is_refused(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_another_minor_in_a_folder_is_refused(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     script(tmp_path / "kubelet", "Kubernetes v1.36.4")
 
-    with pytest.raises(UsageError, match=r"'Kubernetes v1\.36\.4', but Kubernetes 1\.37 is wanted"):
-        Folder(tmp_path).supply(asked("kubelet").order)
+    with pytest.raises(UsageError, match=r"'Kubernetes v1\.36\.4', but Kubernetes 1\.37 is requested"):
+        Folder(tmp_path).fetch(record_request("kubelet").request)
 
 
-def test_a_file_that_is_not_executable_is_refused(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_a_file_that_is_not_executable_is_refused(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     script(tmp_path / "kubelet", "Kubernetes v1.37.1", mode=0o644)
 
     with pytest.raises(UsageError, match=r"(?s)is not executable.*chmod \+x"):
-        Folder(tmp_path).supply(asked("kubelet").order)
+        Folder(tmp_path).fetch(record_request("kubelet").request)
 
 
-def test_a_file_that_does_not_run_here_is_refused(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_a_file_that_does_not_run_here_is_refused(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     (tmp_path / "kubelet").write_bytes(b"\x7fELF of another machine")
     (tmp_path / "kubelet").chmod(0o755)
 
     with pytest.raises(UsageError, match="does not run here"):
-        Folder(tmp_path).supply(asked("kubelet").order)
+        Folder(tmp_path).fetch(record_request("kubelet").request)
 
 
-def test_the_cache_gives_what_is_whole_and_tells_of_what_is_damaged(asked: Callable[..., Any]) -> None:
-    ask = asked("kubelet", "etcd", "ctr")
-    for program in ask.programs[:2]:
-        with ask.store.scratch() as scratch:
+def test_intact_programs_of_the_cache_are_used_and_damaged_ones_reported(record_request: Callable[..., Any]) -> None:
+    recorded = record_request("kubelet", "etcd", "ctr")
+    for program in recorded.programs[:2]:
+        with recorded.store.scratch() as scratch:
             (scratch / "file").write_bytes(b"content")
-            kept = ask.store.add(program, "download", scratch / "file")
-    kept.write_bytes(b"")
+            path = recorded.store.add(program, "download", scratch / "file")
+    path.write_bytes(b"")
 
-    with pytest.raises(Unavailable, match=r"damaged: .*etcd has 0 bytes instead of 7") as told:
-        Cached().supply(ask.order)
+    with pytest.raises(Unavailable, match=r"damaged: .*etcd has 0 bytes instead of 7") as unavailable:
+        Cached().fetch(recorded.request)
 
-    assert list(ask.used) == ["kubelet"]
-    assert not told.value.expected
-
-
-def test_an_empty_cache_is_nothing_to_talk_about(asked: Callable[..., Any]) -> None:
-    with pytest.raises(Unavailable) as told:
-        Cached().supply(asked("kubelet").order)
-
-    assert told.value.expected
+    assert list(recorded.used) == ["kubelet"]
+    assert not unavailable.value.expected
 
 
-def test_the_distributions_package_gives_the_program_and_its_own_version(
-    asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_an_empty_cache_is_expected(record_request: Callable[..., Any]) -> None:
+    with pytest.raises(Unavailable) as unavailable:
+        Cached().fetch(record_request("kubelet").request)
+
+    assert unavailable.value.expected
+
+
+def test_a_program_of_a_package_is_cached_with_its_version(
+    record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fetch(names: list[str], into: Path) -> dict[str, str]:
         script(into / "usr/sbin/runc", "runc version 1.1.5")
         return {"runc": "1.1.5+ds1"}
 
     monkeypatch.setattr(debian, "fetch_packages", fetch)
-    ask = asked("runc")
+    recorded = record_request("runc")
 
-    System().supply(ask.order)
+    System().fetch(recorded.request)
 
-    assert ask.store.entry(ask.programs[0], "download").version == "1.1.5+ds1"
+    assert recorded.store.entry(recorded.programs[0], "download").version == "1.1.5+ds1"
 
 
 def test_a_package_whose_program_does_not_run_here_is_refused(
-    asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debian, "fetch_packages", lambda names, into: {"runc": "1.1.5"})
 
     with pytest.raises(Unavailable, match=r"runc 1\.1\.5 of the distribution does not run here"):
-        System().supply(asked("runc").order)
+        System().fetch(record_request("runc").request)
 
 
-def test_what_apt_says_becomes_the_reason_and_its_cure(
-    asked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+def test_an_error_of_apt_becomes_reason_and_hint(
+    record_request: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(names: list[str], into: Path) -> dict[str, str]:
-        raise TestbedError("there is no apt-get here", hint="use Debian")
+        raise TestbedError("apt-get was not found on this host", hint="use Debian")
 
     monkeypatch.setattr(debian, "fetch_packages", fail)
 
-    with pytest.raises(Unavailable, match="no apt-get") as refused:
-        System().supply(asked("runc").order)
+    with pytest.raises(Unavailable, match="apt-get was not found") as refused:
+        System().fetch(record_request("runc").request)
 
-    assert refused.value.cure == "use Debian"
+    assert refused.value.hint == "use Debian"
 
 
-def test_only_runc_is_taken_from_the_distribution(asked: Callable[..., Any]) -> None:
+def test_only_runc_is_taken_from_the_distribution(record_request: Callable[..., Any]) -> None:
     with pytest.raises(Unavailable, match="no package of the distribution") as refused:
-        System().supply(asked("kubelet").order)
+        System().fetch(record_request("kubelet").request)
 
     assert refused.value.expected
 
 
-def test_a_program_that_says_nothing_is_not_believed(tmp_path: Path, asked: Callable[..., Any]) -> None:
+def test_a_program_that_prints_no_version_is_refused(tmp_path: Path, record_request: Callable[..., Any]) -> None:
     silent = tmp_path / "kubelet"
     silent.write_text("#!/bin/sh\n")
     silent.chmod(0o755)
 
-    assert sources.reported_version(asked("kubelet").programs[0], silent) is None
+    assert sources.reported_version(record_request("kubelet").programs[0], silent) is None

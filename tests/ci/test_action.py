@@ -52,14 +52,14 @@ def test_a_driver_that_fails_makes_the_step_fail_with_the_verdict_in_the_summary
     ("inputs", "needs"),
     [
         ({}, f"local-{PATCH['1.37']}-driver-workload"),
-        ({"provider": "kind", "arguments": "--driver-image theirs"}, f"kind-{PATCH['1.37']}-workload"),
+        ({"provider": "kind", "driver": "none"}, f"kind-{PATCH['1.37']}-workload"),
+        ({"arguments": "--driver-image theirs"}, f"local-{PATCH['1.37']}-workload"),
         ({"config": "t.yaml"}, f"kind-{PATCH['1.36']}-{PATCH['1.35']}-driver-workload"),
         ({"arguments": "--config t.yaml --kubelet=1.36"}, f"kind-{PATCH['1.36']}-{PATCH['1.36']}-driver-workload"),
         (
             {"arguments": "--provider=local", "config": "t.yaml", "kubernetes": "1.35"},
             f"local-{PATCH['1.35']}-{PATCH['1.35']}-driver-workload",
         ),
-        ({"driver": "none"}, "unknown"),
         ({"kubernetes": "1.99"}, "unknown"),
         ({"arguments": "-k 'no end"}, "unknown"),
     ],

@@ -19,7 +19,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kubelet(tmp_path: Path) -> Path:
-    """A folder with a kubelet that the user brought."""
+    """Return a folder with a kubelet of the user's own."""
     path = tmp_path / "mine/kubelet"
     path.parent.mkdir()
     path.write_text("#!/bin/sh\necho Kubernetes v1.36.4\n")
@@ -38,13 +38,13 @@ def test_the_list_names_each_program_of_the_newest_kubernetes() -> None:
     assert "kubelet                  1.37.1   no" in output
 
 
-def test_the_list_is_data_too() -> None:
+def test_the_list_can_be_printed_as_json() -> None:
     rows = json.loads(run("list", "--kubernetes", "1.34", "-o", "json").output)
 
     assert {"program": "kubeadm", "version": "1.34.10", "cached": None, "origin": None, "path": None} in rows
 
 
-def test_the_path_of_a_program_that_is_not_there_is_an_error_with_the_cure() -> None:
+def test_the_path_of_a_missing_program_is_an_error_with_a_hint() -> None:
     with pytest.raises(TestbedError, match=r"(?s)ctr of .*dra-testbed binaries fetch --kubernetes 1\.37 ctr"):
         run("path", "ctr")
 
@@ -58,9 +58,9 @@ def test_a_program_from_a_folder_needs_no_fetching(kubelet: Path) -> None:
     result = run("fetch", "--kubernetes", "1.36", "--binaries-from", str(kubelet.parent), "kubelet")
 
     assert result.exit_code == 0
-    assert "1 of 1 at hand" in result.output
+    assert "1 of 1 available" in result.output
 
 
-def test_a_source_that_is_out_of_reach_is_an_error_with_its_reason() -> None:
+def test_an_unreachable_source_is_an_error_with_its_reason() -> None:
     with pytest.raises(TestbedError, match=r"download: .*refused"):
         run("fetch", "--binaries-from", "download", "kubelet")

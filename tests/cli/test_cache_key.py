@@ -1,4 +1,4 @@
-"""What a run takes from the cache, for whoever has to name a cache."""
+"""What a run needs from the cache, as a part of a cache key."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NEWEST = lock_for("1.37").kubernetes
         (["--driver-image", "mine:1", "--workload-image", "mine:2"], f"local-{NEWEST}"),
     ],
 )
-def test_it_is_named_by_what_the_words_of_the_run_mean(words: list[str], said: str) -> None:
+def test_the_key_names_provider_versions_and_images(words: list[str], said: str) -> None:
     assert cache_key.cache_key(words) == said
 
 
 @pytest.mark.parametrize("words", [["--kubernetes", "1.99"], ["--nonsense"], ["--config", "nowhere.yaml"]])
-def test_what_a_run_would_refuse_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_run_refuses_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cache_key.main(words) == 2
     assert capsys.readouterr().out == ""
 
 
-def test_help_is_no_need(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_no_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert cache_key.main(["--help"]) == 2
     assert "local-" not in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Every way in which a command can end."""
+"""Messages and exit codes of commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def raising(failure: BaseException) -> Callable[[], None]:
     return work
 
 
-def test_what_ends_well_is_0_and_says_nothing(capsys: Captured) -> None:
+def test_success_is_0_and_prints_nothing(capsys: Captured) -> None:
     assert exit_code_of(lambda: None) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -44,12 +44,12 @@ def test_what_ends_well_is_0_and_says_nothing(capsys: Captured) -> None:
     ("failure", "code"),
     [(TestbedError("x"), 3), (UsageError("x"), 2), (DriverFailed("x"), 1), (Incomplete("x"), 4)],
 )
-def test_our_errors_end_with_the_code_of_their_family(failure: TestbedError, code: int, capsys: Captured) -> None:
+def test_errors_have_the_exit_code_of_their_class(failure: TestbedError, code: int, capsys: Captured) -> None:
     assert exit_code_of(raising(failure)) == code
     assert capsys.readouterr().err == "error: x\n"
 
 
-def test_an_error_is_followed_by_its_notes_and_by_what_to_try(capsys: Captured) -> None:
+def test_an_error_is_followed_by_its_notes_and_its_hint(capsys: Captured) -> None:
     failure = TestbedError("it broke", hint="mend it")
     failure.add_note("  logs: /here")
 
@@ -70,7 +70,9 @@ def test_an_error_is_followed_by_its_notes_and_by_what_to_try(capsys: Captured) 
         (click.UsageError("bad words"), 2, "error: bad words\n"),
     ],
 )
-def test_other_endings_have_their_codes(failure: BaseException, code: int, said: str, capsys: Captured) -> None:
+def test_interrupts_and_exits_have_their_exit_codes(
+    failure: BaseException, code: int, said: str, capsys: Captured
+) -> None:
     assert exit_code_of(raising(failure)) == code
     assert capsys.readouterr().err == said
 
@@ -82,13 +84,13 @@ def test_a_full_disk_is_named_with_the_file(capsys: Captured) -> None:
     assert said.startswith("error: disk full: /full/file\ntry: free disk space")
 
 
-def test_a_full_disk_without_a_file_is_the_fullest_of_our_folders(state: Path, capsys: Captured) -> None:
+def test_without_a_file_the_fullest_folder_is_named(state: Path, capsys: Captured) -> None:
     assert exit_code_of(raising(OSError(errno.ENOSPC, "No space left on device"))) == 3
 
     assert "disk full: /" in capsys.readouterr().err
 
 
-def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captured) -> None:
+def test_a_full_disk_that_a_program_reports_is_named(state: Path, capsys: Captured) -> None:
     failed = CommandFailed(["ctr", "import"], "exit 1", "ctr: write /x: no space left on device")
     assert exit_code_of(raising(failed)) == 3
 
@@ -97,7 +99,7 @@ def test_a_full_disk_that_a_program_met_is_named_too(state: Path, capsys: Captur
     assert said.endswith("try: free disk space, or move DRA_TESTBED_CACHE and DRA_TESTBED_STATE\n")
 
 
-def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys: Captured) -> None:
+def test_the_traceback_of_an_unexpected_error_is_in_a_file(state: Path, capsys: Captured) -> None:
     assert exit_code_of(raising(KeyError("surprise"))) == 3
 
     (kept,) = (state / ".crashes").iterdir()
@@ -107,7 +109,7 @@ def test_what_nobody_expected_keeps_its_traceback_in_a_file(state: Path, capsys:
     assert "Traceback" in kept.read_text()
 
 
-def test_where_no_file_can_be_written_the_traceback_is_printed(
+def test_the_traceback_is_printed_if_no_file_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -117,7 +119,7 @@ def test_where_no_file_can_be_written_the_traceback_is_printed(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_debugging_prints_tracebacks_of_our_errors_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_debug_prints_tracebacks_of_all_errors(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     assert exit_code_of(raising(UsageError("x")), debug=True) == 2
     assert "Traceback" in capsys.readouterr().err
 
@@ -126,16 +128,16 @@ def test_debugging_prints_tracebacks_of_our_errors_too(monkeypatch: pytest.Monke
     assert capsys.readouterr().err.count("Traceback") == 1
 
 
-def test_a_broken_pipe_that_is_not_our_output_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(exit_codes, "_reader_left", lambda: False)
+def test_a_broken_pipe_other_than_stdout_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(exit_codes, "_reader_closed", lambda: False)
 
     assert exit_code_of(raising(BrokenPipeError(errno.EPIPE, "Broken pipe"))) == 3
     assert "unexpected BrokenPipeError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_signals_end_the_work_in_order(number: signal.Signals, code: int, capsys: Captured) -> None:
-    outside = signal.signal(number, signal.SIG_DFL)  # whoever runs the tests under nohup is deaf to SIGHUP
+def test_signals_run_every_finally(number: signal.Signals, code: int, capsys: Captured) -> None:
+    outside = signal.signal(number, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
     cleaned = []
 
     def work() -> None:
@@ -161,7 +163,7 @@ def test_a_signal_that_was_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_state_folder_of_somebody_else_is_named_with_its_owner(state: Path, capsys: Captured) -> None:
+def test_a_state_folder_of_another_user_is_named_with_its_owner(state: Path, capsys: Captured) -> None:
     assert exit_code_of(raising(PermissionError(errno.EACCES, "Permission denied", str(state / ".locks")))) == 3
     said = capsys.readouterr().err
     assert f"the state folder {state} belongs to {folders.owner_of(state)}: {state / '.locks'}" in said
@@ -170,13 +172,13 @@ def test_a_state_folder_of_somebody_else_is_named_with_its_owner(state: Path, ca
     assert "unexpected" not in said
 
 
-def test_a_file_elsewhere_that_is_refused_is_still_unexpected(capsys: Captured) -> None:
+def test_a_permission_error_elsewhere_is_unexpected(capsys: Captured) -> None:
     exit_code_of(raising(PermissionError(errno.EACCES, "Permission denied", "/elsewhere")))
     assert "unexpected PermissionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["run", "--plan"], ["list"], ["explain", "SHARE-001"], ["run", "--help"]])
-def test_whoever_reads_our_output_may_leave(words: list[str]) -> None:
+def test_a_closed_reader_of_stdout_is_not_an_error(words: list[str]) -> None:
     nobody_reads = (
         "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); os.execv(sys.executable, sys.argv[1:])"
     )
@@ -186,7 +188,7 @@ def test_whoever_reads_our_output_may_leave(words: list[str]) -> None:
     assert (done.code, done.stderr) == (141, "")
 
 
-def test_an_output_that_is_full_is_not_taken_for_one_of_our_disks() -> None:
+def test_a_full_stdout_is_not_reported_as_a_full_state_folder() -> None:
     done = process.run(
         ["sh", "-c", f"exec {sys.executable} -m testbed.cli.main hardware list > /dev/full"], check=False
     )

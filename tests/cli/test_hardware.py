@@ -17,7 +17,7 @@ def invoke(*arguments: str) -> str:
     return result.output
 
 
-def test_everything_that_is_shipped_is_listed_with_what_it_is() -> None:
+def test_all_shipped_hardware_is_listed_with_a_description() -> None:
     lines = dict(line.split(maxsplit=1) for line in invoke("list").splitlines())
     assert lines["teaching"] == "Two small GPUs that are easy to tell apart"
     assert {"name": "nics", "about": "Two network cards of 100 Gbit/s"} in json.loads(invoke("list", "-o", "json"))
@@ -30,7 +30,7 @@ def test_a_node_is_drawn_with_devices_below_the_same_root() -> None:
     assert "NUMA node 1" in drawn[at:]
 
 
-def test_parts_hang_below_their_whole_and_those_that_are_alike_share_a_line() -> None:
+def test_parts_are_below_their_device_and_similar_ones_share_a_line() -> None:
     lines = invoke("show", "nics").splitlines()
     (whole,) = [line for line in lines if "nic-1 " in line]
     (parts,) = [line for line in lines if "nic-1-vf-0" in line]
@@ -39,26 +39,26 @@ def test_parts_hang_below_their_whole_and_those_that_are_alike_share_a_line() ->
     assert parts.index("nic") > whole.index("nic")
 
 
-def test_taints_and_nodes_that_differ_are_seen() -> None:
+def test_taints_and_different_nodes_are_shown() -> None:
     assert "broken=ecc:NoExecute" in invoke("show", "mixed-fleet")
     assert "F200" not in invoke("show", "mixed-fleet")
     assert "F200" in invoke("show", "mixed-fleet", "--node", "node-2")
 
 
-def test_devices_of_the_network_are_drawn_beside_the_node() -> None:
+def test_network_devices_are_drawn_beside_the_node() -> None:
     drawn = invoke("show", "fabric")
     assert "fabric-ports  any node, 16 devices" in drawn
     assert "needs dra-testbed.example/attached" in drawn
 
 
-def test_data_is_for_programs() -> None:
+def test_the_tree_can_be_printed_as_json() -> None:
     (place,) = json.loads(invoke("show", "thousand", "-o", "json"))
     assert len(place["devices"]) == 1000
     assert place["pools"][0]["slices"] == 8
 
 
 class Cluster:
-    """A testbed in which something is published."""
+    """A testbed with published ResourceSlices."""
 
     kube: Cluster
     driver_file = None
@@ -71,7 +71,7 @@ class Cluster:
         return self.items
 
 
-def test_a_testbed_shows_what_any_driver_has_published(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_devices_of_all_drivers_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = {"name": "node-1", "generation": 3, "resourceSliceCount": 2}
     device = {"name": "gpu-0", "attributes": {"model": {"string": "Real"}}}
     spec = {"driver": "gpu.vendor.example", "nodeName": "node-1", "pool": pool, "devices": [device]}
@@ -86,19 +86,19 @@ def test_a_testbed_shows_what_any_driver_has_published(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["show", "teaching", "--name", "x"], "--name x is about a testbed"),
+        (["show", "teaching", "--name", "x"], "--name x is a testbed, and teaching is a hardware file"),
         (["show", "teachin"], "teaching"),
         (["show", "./missing.yaml"], "missing.yaml"),
         (["show"], "there is no testbed default"),
     ],
 )
-def test_what_cannot_be_shown_is_the_users_error(arguments: list[str], text: str) -> None:
+def test_hardware_that_cannot_be_shown_is_wrong_usage(arguments: list[str], text: str) -> None:
     with pytest.raises(UsageError) as refused:
         CliRunner().invoke(commands.group, arguments, catch_exceptions=False)
     assert text in f"{refused.value} {refused.value.hint}"
 
 
-def test_a_file_of_ones_own_is_read_from_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_relative_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.yaml").write_text(
         "apiVersion: dra-testbed/v1alpha1\nkind: Hardware\nmetadata: {name: mine}\nspec: {devices: [{kind: tpu, count: 3}]}\n"
     )

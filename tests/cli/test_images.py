@@ -18,7 +18,7 @@ from testbed.images.driver import RELEASE
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """Makers that write a small file instead; what they were asked."""
+    """Replace image builds with small files, and return the calls."""
     asked: list[tuple[str, Any]] = []
 
     def maker(name: str) -> Any:
@@ -40,7 +40,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
 
 
-def test_all_images_are_built_in_order_when_none_is_named(made: list[tuple[str, Any]]) -> None:
+def test_all_images_are_built_in_order_if_none_is_named(made: list[tuple[str, Any]]) -> None:
     result = CliRunner().invoke(commands.group, ["build"], catch_exceptions=False)
 
     assert result.exit_code == 0
@@ -48,7 +48,7 @@ def test_all_images_are_built_in_order_when_none_is_named(made: list[tuple[str, 
     assert result.stdout.splitlines()[0].startswith("localhost/dra-testbed/sandbox:1  1.5 MB  sha256:abc  ")
 
 
-def test_one_image_is_built_the_way_that_is_asked_for(made: list[tuple[str, Any]]) -> None:
+def test_an_image_is_built_in_the_requested_way(made: list[tuple[str, Any]]) -> None:
     CliRunner().invoke(commands.group, ["build", "driver", "--with", "packages"], catch_exceptions=False)
 
     assert made == [("driver", {"build_with": "packages", "refresh": True})]
@@ -61,7 +61,7 @@ def test_an_unknown_image_is_wrong_usage(made: list[tuple[str, Any]]) -> None:
     assert made == []
 
 
-def test_the_list_says_what_is_there_and_what_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_shows_which_images_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "archive").write_bytes(b"x" * 2_000_000)
     there = Image("driver", "localhost/dra-testbed/driver:12", tmp_path / "archive", "sha256:abc")
     monkeypatch.setattr(commands, "cached_driver", lambda: there)
@@ -87,7 +87,7 @@ def node_image(tmp_path: Path) -> Image:
     return Image("node", "localhost/dra-testbed/node:v1.36.4-12", tmp_path / "node", "sha256:def")
 
 
-def test_the_list_has_the_node_images_that_are_in_the_cache(node_image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_has_cached_node_images(node_image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "cached_node", lambda lock: node_image if lock.minor == "1.36" else None)
 
     rows = json.loads(CliRunner().invoke(commands.group, ["list", "-o", "json"], catch_exceptions=False).stdout)
@@ -96,9 +96,7 @@ def test_the_list_has_the_node_images_that_are_in_the_cache(node_image: Image, m
     assert rows[3]["reference"] == node_image.reference
 
 
-def test_a_node_image_is_made_for_the_version_that_is_asked_for(
-    node_image: Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_image_is_made_for_the_requested_version(node_image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def make(lock: Lock, progress: object) -> Image:
@@ -121,7 +119,7 @@ def test_a_node_image_of_an_unknown_version_is_wrong_usage() -> None:
     assert isinstance(result.exception, UsageError)
 
 
-def test_an_image_is_saved_under_the_name_that_the_manifests_have(
+def test_an_image_is_saved_with_the_name_in_the_manifests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     layer = oci.write_layer([tarball.file("hello", "world")], tmp_path / "layer.tar")
@@ -140,7 +138,7 @@ def test_an_image_is_saved_under_the_name_that_the_manifests_have(
 
 
 @pytest.mark.parametrize("command", [["binaries", "list"], ["images", "list"], ["list"]])
-def test_no_name_is_broken_in_a_narrow_terminal(
+def test_a_narrow_terminal_breaks_no_name(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "archive").write_text("")

@@ -1,4 +1,4 @@
-"""What users type becomes what the driver is told, and its answers become lines."""
+"""Arguments become commands for the driver, and its answers become lines."""
 
 from __future__ import annotations
 
@@ -74,24 +74,24 @@ def invoke(*arguments: str) -> str:
         ("release some-uid --force", "release some-uid --force", None),
     ],
 )  # fmt: skip
-def test_what_is_typed_is_what_the_driver_is_told(asked: Asked, typed: str, words: str, device: str | None) -> None:
+def test_arguments_reach_the_driver(asked: Asked, typed: str, words: str, device: str | None) -> None:
     told = invoke(*typed.split(), "--node", "node-1")
     assert (asked.words, asked.of) == (words.split(), [("node-1", device)])
     assert told.splitlines()[0] == f"node-1: {words}: done, lost 2"
 
 
-def test_what_is_so_already_is_told(asked: Asked) -> None:
+def test_a_change_without_effect_is_reported(asked: Asked) -> None:
     asked.changed = False
-    assert "nothing to do: it is so already" in invoke("unplug", "gpu-0")
+    assert "nothing changed: it is already so" in invoke("unplug", "gpu-0")
 
 
 def test_fault_clear_takes_no_options(asked: Asked) -> None:
     result = CliRunner().invoke(commands.group, ["fault", "clear", "--times", "3"])
-    assert "--times means nothing to it" in result.output
+    assert "fault clear removes all faults and takes no --times" in result.output
     assert asked.words == []
 
 
-def test_the_journal_is_lines_for_people_and_data_for_programs(asked: Asked) -> None:
+def test_the_journal_is_printed_as_lines_or_json(asked: Asked) -> None:
     line = invoke("journal", "--since", "6", "--limit", "5").splitlines()[0]
     assert line == 'node-1 7 2026-01-01T00:00:00.000Z control verb="unplug" device="gpu-0"'
     assert asked.words == ["journal", "--since", "6", "--limit", "5"]
@@ -100,11 +100,11 @@ def test_the_journal_is_lines_for_people_and_data_for_programs(asked: Asked) -> 
 
 
 @pytest.mark.usefixtures("asked")
-def test_show_tells_what_is_changed_and_armed() -> None:
+def test_show_lists_changes_and_armed_faults() -> None:
     drawn = invoke("show", "--node", "node-1")
     assert 'node-1: gpu-0 is changed: {"absent": true}' in drawn
     assert 'node-1: armed: {"call": "prepare", "left": 2}' in drawn
-    assert "node-1: dies at after-cdi" in drawn
+    assert "node-1: will crash at after-cdi" in drawn
     assert "node-2:" not in drawn
     (place,) = json.loads(invoke("show", "--node", "node-1", "-o", "json"))
     assert place["live"] == STATE

@@ -1,4 +1,4 @@
-"""The command as a whole: quick help, one module at a time, and an exit code for every ending."""
+"""The command as a whole: fast help, lazy imports, exit codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_help_lists_every_command_and_imports_none_of_the_heavy_ones() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_that_is_listed_is_there_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_listed_command_exists_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     module, attribute, _ = COMMANDS[name]
 
     assert isinstance(getattr(importlib.import_module(module), attribute), click.Command)
@@ -45,7 +45,7 @@ def test_every_command_that_is_listed_is_there_and_has_help(name: str, capsys: p
     assert f"Usage: dra-testbed {name}" in capsys.readouterr().out
 
 
-def test_without_words_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([]) == 0
     assert "Usage: dra-testbed" in capsys.readouterr().out
 
@@ -76,7 +76,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["up", "--config", "gone.yaml"], "error: cannot read gone.yaml: No such file", ""),
     ],
 )
-def test_wrong_usage_says_what_to_try_and_ends_with_2(
+def test_wrong_usage_has_a_hint_and_exit_code_2(
     words: list[str], error: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2
@@ -90,7 +90,7 @@ def test_wrong_usage_says_what_to_try_and_ends_with_2(
 
 @pytest.mark.parametrize("name", ["..", "../x", ".locks", "", "/", "~", "x/../.."])
 @pytest.mark.parametrize("words", [["down"], ["status"], ["logs"]])
-def test_a_name_never_leads_out_of_the_state_folder(
+def test_a_name_cannot_leave_the_state_folder(
     words: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "outer/state"))
@@ -102,13 +102,13 @@ def test_a_name_never_leads_out_of_the_state_folder(
     assert (tmp_path / "outer/state").is_dir()
 
 
-def test_a_near_option_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_similar_options_are_suggested(capsys: pytest.CaptureFixture[str]) -> None:
     run(["up", "--nodez", "3"])
 
     assert "--nodes" in capsys.readouterr().err
 
 
-def test_main_ends_the_process_with_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main_exits_with_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["dra-testbed", "nope"])
 
     with pytest.raises(SystemExit) as ended:
@@ -116,7 +116,7 @@ def test_main_ends_the_process_with_the_code(monkeypatch: pytest.MonkeyPatch) ->
     assert ended.value.code == 2
 
 
-def test_ctrl_c_while_we_are_still_being_imported_ends_quietly() -> None:
+def test_ctrl_c_during_imports_ends_quietly() -> None:
     said = python(
         "import sys\n"
         "class Interrupts:\n"
@@ -129,16 +129,16 @@ def test_ctrl_c_while_we_are_still_being_imported_ends_quietly() -> None:
     assert (said.code, said.stderr) == (130, "")
 
 
-def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_reader_is_not_an_error(tmp_path: Path) -> None:
     script = f'{sys.executable} -m testbed.cli.main binaries list -o json | head -c 1; echo "${{PIPESTATUS[0]}}" >&2'
 
     done = process.run(["bash", "-c", script], env=ENVIRONMENT)
 
-    # Whether the text fitted into the pipe before the reader left is a matter of luck; a traceback never is.
+    # The exit code depends on how much was written before the reader closed the pipe; there is never a traceback.
     assert done.stderr in ("0\n", "141\n")
 
 
-def test_sigterm_lets_every_finally_run(tmp_path: Path) -> None:
+def test_sigterm_runs_every_finally(tmp_path: Path) -> None:
     log = tmp_path / "log"
     code = (
         "import sys, threading\n"

@@ -26,13 +26,13 @@ def shown(*words: str) -> str:
     return CliRunner().invoke(show, words, catch_exceptions=False).output
 
 
-def test_the_help_names_the_driver_that_is_judged_by_default_and_those_beside_it() -> None:
+def test_the_help_names_the_default_driver_and_its_companions() -> None:
     default = options.configuration({}).driver
     assert default
     subject, *beside = [each.name for each in load_with_companions(default)]
     said = " ".join(CliRunner().invoke(show, ["--help"], terminal_width=500).output.split())
 
-    assert f"it alone is judged. [default: {subject}, with {', '.join(beside)} beside it]" in said
+    assert f"are installed, but not judged. [default: {subject}, with {', '.join(beside)}]" in said
 
 
 def test_all_flags_reach_the_configuration(tmp_path: Path) -> None:
@@ -66,12 +66,12 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     assert "nodes: 1\n" in said
 
 
-def test_what_is_no_gate_is_refused() -> None:
+def test_an_invalid_feature_gate_is_refused() -> None:
     with pytest.raises(UsageError, match="Name=true"):
         shown("--feature-gate", "A")
 
 
-def test_data_is_printed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     options.print_json({"path": Path("/ä")})
 
     said = capsys.readouterr().out

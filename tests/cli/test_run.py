@@ -24,7 +24,7 @@ OWNER = Owner("t", "0123456789ab")
 
 
 class Stage:
-    """Plays bringup and pytest, and writes down what is asked of them."""
+    """Replaces bringup and pytest, and records their calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -85,7 +85,7 @@ def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
 
 @pytest.mark.usefixtures("stage")
 @pytest.mark.parametrize("command", ["run", "up"])
-def test_patience_stretches_the_waits_of_the_bring_up_as_well(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_also_applies_to_bring_up(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     bring_up = bringup.bring_up
 
@@ -106,7 +106,7 @@ def test_patience_stretches_the_waits_of_the_bring_up_as_well(command: str, monk
     ("verdict", "code"),
     [("pass", 0), ("fail", 1), ("error", 3), ("timeout", 4), ("blocked", 4), ("none", 4), ("flaky", 1)],
 )
-def test_the_exit_code_is_the_verdict_and_the_testbed_is_removed(stage: Stage, verdict: str, code: int) -> None:
+def test_the_exit_code_depends_on_the_verdict_and_the_testbed_is_removed(stage: Stage, verdict: str, code: int) -> None:
     stage.verdict = verdict
     assert run(["run"]) == code
     assert stage.done == ["up", "down"]
@@ -128,13 +128,13 @@ def test_the_testbed_is_removed_however_the_run_ends(stage: Stage, failure: Base
         ("always", "pass", ["up", "keep"]),
     ],
 )
-def test_a_testbed_stays_when_it_shall(stage: Stage, keep: str, verdict: str, done: list[str]) -> None:
+def test_keep_decides_if_the_testbed_stays(stage: Stage, keep: str, verdict: str, done: list[str]) -> None:
     stage.verdict = verdict
     run(["run", "--keep", keep])
     assert stage.done == done
 
 
-def test_a_testbed_that_is_up_is_used_and_left_alone(stage: Stage) -> None:
+def test_an_existing_testbed_is_used_and_not_removed(stage: Stage) -> None:
     assert run(["run", "--testbed", "mine"]) == 0
     assert stage.done == []
     assert stage.asked[0].testbed == "mine"
@@ -207,7 +207,7 @@ def test_wrong_usage_touches_nothing(
     assert stage.done == []
 
 
-def test_a_report_folder_that_is_taken_is_refused_before_a_testbed_is_made(
+def test_a_report_folder_that_another_run_uses_is_refused_first(
     stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     with report_folder.reserve(tmp_path / "dra-testbed-report"):
@@ -240,14 +240,14 @@ def test_the_plan_refuses_what_the_run_would_refuse(stage: Stage, flags: list[st
     assert stage.done == []
 
 
-def test_an_empty_name_is_a_wrong_name_and_not_a_new_testbed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_testbed_name_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bringup, "attach", testbeds.attach)
 
     assert run(["run", "--testbed", ""]) == 2
     assert stage.done == []
 
 
-def test_the_plan_for_a_testbed_asks_it(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_for_an_existing_testbed_uses_its_facts(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     plan = _json(capsys)("run", "--plan", "--testbed", "fake", "--tier", "wire")
     assert {row["plan"] for row in plan} == {"excluded"}
 
@@ -270,14 +270,12 @@ def test_a_requirement_is_explained_with_its_manifest_and_test(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("wanted", "devices"), [("SHARE-001", "1"), ("CLAIM-001", "2 on one node"), ("CLAIM-005", "2")]
 )
-def test_a_requirement_says_what_it_needs_of_one_node(
-    wanted: str, devices: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_shows_the_devices_per_node(wanted: str, devices: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", wanted]) == 0
     assert f"devices:  {devices}, nodes: 1\n" in capsys.readouterr().out
 
 
-def test_a_requirement_says_what_it_takes_for_granted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_assumptions(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "CLAIM-024"]) == 0
     assert "\ngiven:    no node can use more devices than one allocation can contain\n" in capsys.readouterr().out
 
@@ -287,7 +285,7 @@ def test_an_unknown_requirement_is_wrong_usage(capsys: pytest.CaptureFixture[str
     assert "did you mean SHARE-01" in capsys.readouterr().err
 
 
-def test_what_has_no_test_yet_is_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_requirements_without_a_test_are_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "-o", "json"]) == 0
     listed = {each["id"]: each for each in json.loads(capsys.readouterr().out)}
     assert listed["REG-101"]["test"] == ""
@@ -299,32 +297,32 @@ def test_what_has_no_test_yet_is_listed_and_explained(capsys: pytest.CaptureFixt
     assert "---" not in said
 
 
-def test_the_plan_says_which_gates_it_only_assumes(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_names_assumed_gates(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--plan", "--testbed", "fake"]) == 0
     said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("assumed "))
     assert "ResourceHealthStatus on" in said
     assert "the defaults of Kubernetes v1.37.0" in said
 
 
-def test_what_has_no_test_yet_is_never_planned(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requirements_without_a_test_are_not_planned(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--plan", "--profile", "full", "-o", "json"]) == 0
     planned = {each["id"] for each in json.loads(capsys.readouterr().out)}
     assert "CLAIM-001" in planned
     assert "REG-101" not in planned
 
 
-def test_the_plan_is_of_the_tests_that_are_chosen(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_excludes_tests_that_are_not_selected(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     plan = _json(capsys)("run", "--plan", "-k", "two_claims_from_one_template")
     assert [row["id"] for row in plan if row["plan"] == "run"] == ["CLAIM-001"]
     assert {row["reason"] for row in plan if row["plan"] == "excluded"} == {"not selected on the command line"}
 
 
-def test_the_help_says_that_a_run_names_its_testbed_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_explains_the_name_of_a_new_testbed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--help"]) == 0
-    assert "run makes one of its own" in " ".join(capsys.readouterr().out.split())
+    assert "for `run`, a new name: run-…" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_testbed_that_is_not_there_leaves_no_report_folder(
+def test_an_unknown_testbed_leaves_no_report_folder(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def attach(_: str) -> Any:

@@ -1,4 +1,4 @@
-"""A run whose own testbed does not come up: the logs are in the report folder, where CI keeps what there is."""
+"""A run whose testbed does not come up: logs and reason are in the report folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.reporting.test_report import STARTED
 
 
 class Broken:
-    """A provider, and its procedure: the clusters write logs and never come up."""
+    """A provider and its procedure. Its clusters write logs and never come up."""
 
     def __init__(self) -> None:
         self.steps: tuple[Callable[[object], None], ...] = (_fails,)
@@ -64,7 +64,7 @@ def kept(report: Path) -> Path:
     return report / "evidence/bring-up"
 
 
-def test_the_logs_of_a_testbed_that_does_not_come_up_are_evidence(
+def test_logs_of_a_failed_bring_up_are_evidence(
     broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["run", "--report", "mine"]) == 3
@@ -78,7 +78,7 @@ def test_the_logs_of_a_testbed_that_does_not_come_up_are_evidence(
     assert "last error in node-1/kubelet.log: E1118" in error
 
 
-def test_the_folder_serves_the_next_run_which_keeps_only_its_own(broken: Broken, tmp_path: Path) -> None:
+def test_the_next_run_replaces_the_logs(broken: Broken, tmp_path: Path) -> None:
     assert run(["run", "--report", "mine"]) == 3
     broken.logs = {"kind.log": "ERROR: no room"}
     assert run(["run", "--report", "mine"]) == 3
@@ -88,7 +88,7 @@ def test_the_folder_serves_the_next_run_which_keeps_only_its_own(broken: Broken,
 
 
 @pytest.mark.parametrize("theirs", ["evidence/photo", "evidence/bring-up/photo", "report.yaml"])
-def test_a_folder_that_is_not_ours_is_refused_and_stays(broken: Broken, tmp_path: Path, theirs: str) -> None:
+def test_a_foreign_folder_is_refused_and_not_changed(broken: Broken, tmp_path: Path, theirs: str) -> None:
     (tmp_path / "mine" / theirs).parent.mkdir(parents=True)
     (tmp_path / "mine" / theirs).write_text("theirs")
 
@@ -96,7 +96,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_stays(broken: Broken, tmp_path
     assert [path.name for path in (tmp_path / "mine").rglob("*") if path.is_file()] == [Path(theirs).name]
 
 
-def test_logs_that_cannot_be_copied_hide_nothing(
+def test_an_error_while_copying_logs_does_not_hide_the_first_error(
     broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine").mkdir()
@@ -113,30 +113,30 @@ def test_logs_that_cannot_be_copied_hide_nothing(
     assert "they could not be copied into the report" in said
 
 
-def test_without_logs_there_is_no_evidence_and_a_report_all_the_same(broken: Broken, tmp_path: Path) -> None:
+def test_without_logs_there_is_a_report_and_no_evidence(broken: Broken, tmp_path: Path) -> None:
     broken.attach = lambda *_: None  # type: ignore[method-assign]
 
     assert run(["run", "--report", "mine"]) == 3
-    assert reported(tmp_path / "mine")["reasons"][0] == "there was no testbed: the cluster did not come"
+    assert reported(tmp_path / "mine")["reasons"][0] == "the testbed did not come up: the cluster did not come"
     assert not (tmp_path / "mine/evidence").exists()
 
 
 def reported(folder: Path) -> Any:
-    """The report, which its schema has to know."""
+    """Return the report, which must match its schema."""
     made = yaml.safe_load((folder / "report.yaml").read_text())
     DriverConformanceReport.model_validate_json(json.dumps(made))
     assert (folder / "junit.xml").exists()
     return made
 
 
-def test_a_testbed_that_does_not_come_up_leaves_an_incomplete_report_that_says_why(
+def test_a_failed_bring_up_leaves_an_incomplete_report_with_the_reason(
     broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["run", "--report", "mine"]) == 3
 
     made = reported(tmp_path / "mine")
     assert (made["result"], made["finished"], made["requirements"]) == ("incomplete", False, [])
-    assert made["reasons"][0] == "there was no testbed: the cluster did not come (evidence/bring-up)"
+    assert made["reasons"][0] == "the testbed did not come up: the cluster did not come (evidence/bring-up)"
     assert made["environment"]["provider"] == "local"
 
 
@@ -149,7 +149,7 @@ def test_a_testbed_that_does_not_come_up_leaves_an_incomplete_report_that_says_w
         (ZeroDivisionError("?"), 3, "ZeroDivisionError: ?"),
     ],
 )
-def test_the_report_of_an_earlier_run_does_not_outlive_one_that_has_no_testbed(
+def test_a_failed_bring_up_replaces_the_report_of_an_earlier_run(
     broken: Broken, tmp_path: Path, ends: BaseException, code: int, why: str
 ) -> None:
     _earlier(tmp_path / "mine")
@@ -159,25 +159,23 @@ def test_the_report_of_an_earlier_run_does_not_outlive_one_that_has_no_testbed(
 
     broken.steps = (fails,)
     assert run(["run", "--report", "mine"]) == code
-    assert reported(tmp_path / "mine")["reasons"][0] == f"there was no testbed: {why} (evidence/bring-up)"
+    assert reported(tmp_path / "mine")["reasons"][0] == f"the testbed did not come up: {why} (evidence/bring-up)"
 
 
-def test_a_run_that_is_killed_while_its_testbed_comes_up_has_an_incomplete_report(
-    broken: Broken, tmp_path: Path
-) -> None:
+def test_a_run_killed_during_bring_up_has_an_incomplete_report(broken: Broken, tmp_path: Path) -> None:
     _earlier(tmp_path / "mine")
     seen: list[Any] = []
     broken.steps = (lambda _: seen.append(reported(tmp_path / "mine")), _fails)
     run(["run", "--report", "mine"])
 
     assert (seen[0]["result"], seen[0]["finished"]) == ("incomplete", False)
-    assert seen[0]["reasons"][0] == "the run ended before its suites began"
+    assert seen[0]["reasons"][0] == "the run ended before the first test"
 
 
 @pytest.mark.parametrize(
     "words", [["--driver", "fake-gpus"], ["--kubernetes", "1.99"], ["--feature-gate", "Foo=true"], ["-k", "no_such"]]
 )
-def test_a_request_that_is_refused_leaves_the_report_of_an_earlier_run_and_asks_nobody_about_the_folder(
+def test_a_refused_request_keeps_the_report_of_an_earlier_run(
     broken: Broken, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     _earlier(tmp_path / "mine")
@@ -189,7 +187,7 @@ def test_a_request_that_is_refused_leaves_the_report_of_an_earlier_run_and_asks_
     assert (tmp_path / "mine/report.yaml").read_text() == before
 
 
-def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(broken: Broken, tmp_path: Path) -> None:
+def test_a_request_that_the_cluster_refuses_keeps_the_report_of_an_earlier_run(broken: Broken, tmp_path: Path) -> None:
     _earlier(tmp_path / "mine")
     before = (tmp_path / "mine/report.yaml").read_text()
 
@@ -202,7 +200,7 @@ def test_a_host_or_cluster_that_refuses_the_request_leaves_it_too(broken: Broken
 
 
 def _earlier(folder: Path) -> None:
-    """The report of a run that came to its end."""
+    """Write the report of a finished run."""
     log = EventLog(folder)
     report_folder.start_report(log.folder)
     (folder / events.FILE).write_text(

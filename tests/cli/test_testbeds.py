@@ -1,4 +1,4 @@
-"""What `up` says at its end."""
+"""The output of `up`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testbed.cli.main import run
 
 
 @pytest.mark.parametrize(("words", "shown"), [([], "resourceslices"), (["--driver", "none"], "nodes")])
-def test_what_there_is_to_look_at_is_named(
+def test_up_prints_what_to_look_at(
     words: list[str], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: Any = SimpleNamespace(name="mine", folder=tmp_path)

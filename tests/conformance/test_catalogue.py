@@ -25,7 +25,7 @@ def _write(folder: Path, name: str, identity: str, sentence: str = "It works.") 
     return path
 
 
-def test_all_suites_are_found_sorted_by_their_ids(tmp_path: Path) -> None:
+def test_all_requirements_are_found_sorted_by_id(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     _write(tmp_path, "b", "T-002")
     _write(tmp_path / "deep", "a", "T-001")
@@ -36,7 +36,7 @@ def test_all_suites_are_found_sorted_by_their_ids(tmp_path: Path) -> None:
     ]
 
 
-def test_an_entry_knows_its_manifests_and_its_test(tmp_path: Path) -> None:
+def test_an_entry_has_its_manifests_and_its_test(tmp_path: Path) -> None:
     path = _write(tmp_path, "a", "T-001")
     entry = read([path]).get("t-001")
     assert entry.manifests == ("claims/two-cats.yaml", "other.yaml")
@@ -44,7 +44,7 @@ def test_an_entry_knows_its_manifests_and_its_test(tmp_path: Path) -> None:
     assert read([path]).at(path.resolve(), "test_a") == entry
 
 
-def test_manifests_of_parameters_are_known_too_each_once_and_in_their_order(tmp_path: Path) -> None:
+def test_manifests_in_parameters_are_found_once_and_in_order(tmp_path: Path) -> None:
     suite = _SUITE.format(id="T-001", sentence="It works.", name="a")
     cases = '@pytest.mark.parametrize("manifest", ["first.yaml", "other.yaml"])\n'
     (tmp_path / "test_a.py").write_text("import pytest\n" + suite.replace("@requirement", cases + "@requirement"))
@@ -60,7 +60,7 @@ def test_manifests_of_parameters_are_known_too_each_once_and_in_their_order(tmp_
     ],
     ids=["async", "below-an-if", "after-a-form-feed"],
 )
-def test_an_entry_knows_what_its_test_says_wherever_it_stands(tmp_path: Path, place: Callable[[str], str]) -> None:
+def test_an_entry_has_the_source_of_its_test(tmp_path: Path, place: Callable[[str], str]) -> None:
     path = _write(tmp_path, "a", "T-001")
     path.write_text(place(path.read_text()), encoding="utf-8")
     entry = read([path]).get("T-001")
@@ -68,16 +68,14 @@ def test_an_entry_knows_what_its_test_says_wherever_it_stands(tmp_path: Path, pl
     assert entry.source.startswith("@requirement(")
 
 
-def test_an_entry_knows_what_a_test_says_that_another_file_brings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_has_the_source_of_an_imported_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "written_elsewhere.py").write_text(_SUITE.format(id="T-001", sentence="It works.", name="a"))
     (tmp_path / "test_b.py").write_text("from written_elsewhere import test_a")
     assert read([tmp_path]).get("T-001").manifests == ("claims/two-cats.yaml", "other.yaml")
 
 
-def test_an_entry_knows_how_many_cases_its_parameters_make(tmp_path: Path) -> None:
+def test_an_entry_has_the_number_of_its_cases(tmp_path: Path) -> None:
     path = _write(tmp_path, "a", "T-001")
     marks = '@pytest.mark.parametrize("x", [1, 2])\n@pytest.mark.parametrize(argnames="y", argvalues=(3, 4, 5))\n'
     path.write_text("import pytest\n" + path.read_text().replace("def test_a", f"{marks}def test_a"))
@@ -89,19 +87,19 @@ def test_the_same_file_named_twice_is_read_once(tmp_path: Path) -> None:
     assert len(read([path, tmp_path]).entries) == 1
 
 
-def test_one_id_for_two_tests_is_an_error_that_names_both(tmp_path: Path) -> None:
+def test_an_id_that_is_used_twice_is_refused_with_both_tests(tmp_path: Path) -> None:
     _write(tmp_path, "a", "T-001")
     _write(tmp_path, "b", "T-001")
     with pytest.raises(UsageError, match=r"test_a\.py::test_a and .*test_b\.py::test_b"):
         read([tmp_path])
 
 
-def test_an_unknown_id_is_answered_with_near_ones(tmp_path: Path) -> None:
+def test_an_unknown_id_is_refused_with_similar_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean T-001"):
         read([_write(tmp_path, "a", "T-001")]).get("T-01")
 
 
-def test_the_digest_changes_with_the_words_alone(tmp_path: Path) -> None:
+def test_the_digest_changes_only_with_requirements(tmp_path: Path) -> None:
     one, two, three = (tmp_path / name for name in "abc")
     for folder in (one, two, three):
         folder.mkdir()
@@ -110,7 +108,7 @@ def test_the_digest_changes_with_the_words_alone(tmp_path: Path) -> None:
     assert read([_write(three, "a", "T-001", sentence="It works well.")]).digest != first
 
 
-def test_a_suite_that_does_not_import_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_suite_that_cannot_be_imported_is_an_error_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text("import nothing_like_this")
     with pytest.raises(TestbedError, match=r"test_broken\.py cannot be imported"):
         read([tmp_path])
@@ -123,7 +121,7 @@ PLANNED = (Requirement("{id}", "It will work.", MUST, WIRE, "here"),)
 """
 
 
-def test_what_has_no_test_is_known_and_not_judged(tmp_path: Path) -> None:
+def test_requirements_without_a_test_are_planned(tmp_path: Path) -> None:
     _write(tmp_path, "a", "T-002")
     (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
     known = read([tmp_path])
@@ -134,19 +132,19 @@ def test_what_has_no_test_is_known_and_not_judged(tmp_path: Path) -> None:
     assert known.get("T-002").test.endswith("test_a.py::test_a")
 
 
-def test_an_id_that_is_planned_is_taken(tmp_path: Path) -> None:
+def test_an_id_of_a_planned_requirement_cannot_be_used_again(tmp_path: Path) -> None:
     _write(tmp_path, "a", "T-001")
     (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
     with pytest.raises(UsageError, match="T-001 is used twice"):
         read([tmp_path])
 
 
-def test_a_single_file_brings_no_plans(tmp_path: Path) -> None:
+def test_a_single_file_has_no_planned_requirements(tmp_path: Path) -> None:
     (tmp_path / "requirements.py").write_text(_LIST.format(id="T-001"))
     assert read([_write(tmp_path, "a", "T-002")]).planned == ()
 
 
-def test_the_suites_that_a_file_is_a_part_of_are_known_wherever_they_lie(tmp_path: Path) -> None:
+def test_the_root_of_the_suites_of_a_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "suites/claims").mkdir(parents=True)
     (tmp_path / "suites/upstream.yaml").touch()
     file = _write(tmp_path / "suites/claims", "a", "T-001")

@@ -1,4 +1,4 @@
-"""Facts: what is found in a cluster with a driver, and what a cluster that is not there yet will have."""
+"""The facts of a cluster with a driver, and of a testbed that will be made."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from testbed.providers.base import Capability
 from tests.fakes import cluster
 
 
-def test_what_is_there_is_counted() -> None:
+def test_nodes_and_devices_are_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS])
     assert (found.kubernetes, found.nodes, found.devices, found.min_node_devices) == ("v1.37.0", 2, 8, 4)
     assert found.capabilities == {"make-objects"}
     assert found.features == made.driver_file.features
-    assert found.gates == default_gates("1.37")  # nobody may look at this server's metrics
+    assert found.gates == default_gates("1.37")  # the metrics of this server cannot be read
     assert "ResourceHealthStatus" in found.gates_assumed
     assert "DRAConsumableCapacity" not in found.gates_assumed
 
 
-def test_the_oldest_kubelet_of_the_drivers_nodes_is_known() -> None:
+def test_the_oldest_kubelet_of_the_drivers_nodes_is_found() -> None:
     made = cluster.make()
     kube: Any = made.kube
     nodes = [each for (kind, _, _), each in kube.objects.items() if kind == "Node"]
@@ -33,7 +33,7 @@ def test_the_oldest_kubelet_of_the_drivers_nodes_is_known() -> None:
     assert gather(kube, made.driver_file, []).kubelet == "v1.9.4"
 
 
-def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gates_are_those_that_the_server_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cluster.make()
     kube: Any = made.kube
     found = 'kubernetes_feature_enabled{name="DRADeviceTaints",stage="BETA"} %d\n'
@@ -45,7 +45,7 @@ def test_the_gates_are_those_that_the_server_says(monkeypatch: pytest.MonkeyPatc
     assert not facts.gates_assumed
 
 
-def test_a_gate_of_which_the_server_does_not_speak_is_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_the_server_does_not_report_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cluster.make()
     kube: Any = made.kube
     texts = {
@@ -55,7 +55,7 @@ def test_a_gate_of_which_the_server_does_not_speak_is_as_usual(monkeypatch: pyte
     monkeypatch.setattr(kube, "request", lambda _method, path, **_: texts[path])
     found_on = gather(kube, made.driver_file, []).gates
     assert "DRADeviceTaints" not in found_on
-    assert "DRAPrioritizedList" in found_on  # that version may have forgotten the gate: all have it for good
+    assert "DRAPrioritizedList" in found_on  # GA, so that version may no longer report it
 
 
 def _claim(kube: Any, namespace: str, *devices: str, node: str = "node-1", **more: Any) -> None:
@@ -64,7 +64,7 @@ def _claim(kube: Any, namespace: str, *devices: str, node: str = "node-1", **mor
     kube.put("ResourceClaim", name, namespace, status={"allocation": {"devices": {"results": results}}})
 
 
-def test_devices_that_claims_of_others_hold_do_not_count_and_the_claim_is_named() -> None:
+def test_devices_that_claims_of_others_hold_are_not_counted_and_the_claim_is_named() -> None:
     made = cluster.make()
     kube: Any = made.kube
     kube.put("Namespace", "team-a")
@@ -76,21 +76,21 @@ def test_devices_that_claims_of_others_hold_do_not_count_and_the_claim_is_named(
     assert found.held_by_others == f"claim team-a/{claim} holds gpu-0 of node-1, and 1 more are held"
 
 
-def test_what_takes_no_device_from_the_tests_is_no_holder() -> None:
+def test_claims_that_leave_devices_to_the_tests_are_not_holders() -> None:
     made = cluster.make()
     kube: Any = made.kube
     kube.put("Namespace", "team-a")
     kube.put("Namespace", "dra-share-001-abc", metadata=made.owner.mark({"metadata": {}})["metadata"])
     _claim(kube, "team-a", "gpu-0", adminAccess=True)
     _claim(kube, "team-a", "gpu-0", shareID="a")
-    _claim(kube, "team-a", "gpu-9")  # nobody publishes it any more, or it is none of the class
+    _claim(kube, "team-a", "gpu-9")  # no longer published, or of another class
     _claim(kube, "team-a", "gpu-0", driver="another.example")
-    _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run of this testbed, which clears it up
+    _claim(kube, "dra-share-001-abc", "gpu-0")  # left by an earlier run, which this testbed deletes
     found = gather(kube, made.driver_file, [Capability.MAKE_OBJECTS], made.owner)
     assert (found.devices, found.held_by_others) == (8, "")
 
 
-def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_are_not_read_with_read_only_access(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cluster.make()
     kube: Any = made.kube
     listed: list[str] = []
@@ -113,22 +113,22 @@ def test_who_may_only_look_does_not_ask_for_claims(monkeypatch: pytest.MonkeyPat
         ("v1.34.2", {"DRADeviceTaints": True}, True),
         ("1.34", {"AllAlpha": True}, True),
         ("1.37", {}, True),
-        ("1.99", {}, True),  # it is not locked here; 1.37 has the gate for good
+        ("1.99", {}, True),  # no lock file for it; the gate is GA in 1.37
         ("1.33", {}, False),
     ],
 )
-def test_a_version_has_gates_that_are_on_by_themselves(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
+def test_a_version_has_gates_that_are_on_by_default(kubernetes: str, changed: dict[str, bool], is_on: bool) -> None:
     assert ("DRADeviceTaints" in default_gates(kubernetes, changed)) is is_on
 
 
-def test_a_testbed_that_is_to_be_made_can_do_everything() -> None:
+def test_a_testbed_that_will_be_made_is_assumed_to_have_all_capabilities() -> None:
     found = expected_facts("1.36", 2, frozenset({"device-status"}))
     assert found.capabilities == {each.value for each in Capability}
     assert found.features == {"device-status"}
     assert found.devices == 0
 
 
-def test_devices_of_other_classes_do_not_count() -> None:
+def test_devices_of_other_classes_are_not_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     device = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"][0]
@@ -136,7 +136,7 @@ def test_devices_of_other_classes_do_not_count() -> None:
     assert gather(kube, made.driver_file, []).devices == 7
 
 
-def test_special_devices_may_be_apart_from_ordinary_ones() -> None:
+def test_a_class_is_reserved_if_ordinary_requests_cannot_get_its_devices() -> None:
     made = cluster.make()
     kube: Any = made.kube
     shared, part, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
@@ -145,7 +145,7 @@ def test_special_devices_may_be_apart_from_ordinary_ones() -> None:
     assert gather(kube, made.driver_file, []).reserved_classes == {"capacity"}
 
 
-def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
+def test_devices_on_nodes_without_ordinary_pods_are_not_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]}, status={})
@@ -154,7 +154,7 @@ def test_devices_where_no_ordinary_pod_runs_do_not_count() -> None:
     assert (found.nodes, found.devices, found.min_node_devices) == (2, 8, 4)
 
 
-def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
+def test_network_devices_count_for_every_node() -> None:
     made = cluster.make()
     kube: Any = made.kube
     spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
@@ -163,7 +163,7 @@ def test_devices_of_the_network_are_within_reach_of_every_node() -> None:
     assert (found.devices, found.min_node_devices, found.max_node_devices, found.network_devices) == (11, 7, 7, 3)
 
 
-def test_devices_that_several_claims_may_have_are_counted_and_so_are_those_of_the_richest_node() -> None:
+def test_shared_devices_and_devices_of_the_largest_node_are_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     one, other, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]

@@ -1,4 +1,4 @@
-"""Gates: the server's own word, what the API shows, and what is only assumed."""
+"""Feature gates: reported by the server, visible in the API, or assumed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _found(
     return find_gates(KUBE, version, default_gates(version), may_create=True)
 
 
-def test_where_metrics_may_be_read_nothing_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_assumed_if_metrics_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"DRADeviceTaints": False, "Other": True, "Another": False}
     found = _found(monkeypatch, "v1.37.0", said, {"Another": True})
     assert found == Gates(default_gates("v1.37.0") - {"DRADeviceTaints"} | {"Other"})
 
 
-def test_what_the_api_shows_goes_before_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_api_shows_overrides_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _found(monkeypatch, "v1.37.0", None, {"DRADeviceTaints": False, "DRAPartitionableDevices": True})
     assert "DRADeviceTaints" not in found.on
     assert "DRAPartitionableDevices" in found.on
@@ -48,11 +48,11 @@ def test_a_gate_that_a_version_lacks_is_not_assumed(monkeypatch: pytest.MonkeyPa
     assert "DRADeviceTaintRules" not in found.assumed
 
 
-def test_of_a_version_that_nobody_knows_all_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_gates_of_an_unknown_version_are_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _found(monkeypatch, "v1.99.0", None, {}) == Gates(default_gates("v1.99.0"), features.REQUIREMENT_GATES)
 
 
-def test_each_gate_that_a_requirement_names_is_tried_or_named() -> None:
+def test_each_gate_of_a_requirement_is_tried_or_reported_as_assumed() -> None:
     """If this fails, a requirement names a new gate: add it to REQUIREMENT_GATES, and a dry run to features.py if a field shows it."""
     known = catalogue.read([folders.data("suites")]).every
     assert {gate for each in known for gate in each.requirement.gates} <= features.REQUIREMENT_GATES

@@ -11,7 +11,7 @@ from testbed.conformance.leases import FILE, Leases, workers
 
 
 class _Test(threading.Thread):
-    """A test in another worker, that says when it has its lease and ends when it is told to."""
+    """A test in another worker. It sets `has` when it holds its lease, and ends on `finish`."""
 
     def __init__(self, queue: Leases, name: str, devices: int | None, order: list[str], special: str = "") -> None:
         super().__init__(daemon=True)
@@ -35,7 +35,7 @@ def queue(tmp_path: Path) -> Leases:
     return Leases(tmp_path, 4)
 
 
-def test_tests_for_which_there_is_room_run_at_once(queue: Leases) -> None:
+def test_tests_with_enough_devices_run_at_the_same_time(queue: Leases) -> None:
     order: list[str] = []
     first, second = _Test(queue, "first", 3, order), _Test(queue, "second", 1, order)
     assert first.has.wait(5)
@@ -46,7 +46,7 @@ def test_tests_for_which_there_is_room_run_at_once(queue: Leases) -> None:
     assert json.loads((queue.folder / FILE).read_text()) == []
 
 
-def test_a_test_waits_for_the_devices_of_another_and_says_for_whom(queue: Leases) -> None:
+def test_a_test_waits_for_the_devices_of_another_and_reports_which_test(queue: Leases) -> None:
     said: list[str] = []
     first = _Test(queue, "first", 3, [])
     assert first.has.wait(5)
@@ -59,7 +59,7 @@ def test_a_test_waits_for_the_devices_of_another_and_says_for_whom(queue: Leases
         assert said == ["first"]
 
 
-def test_devices_of_a_special_class_are_lent_together_and_beside_those_of_others(queue: Leases) -> None:
+def test_devices_of_a_reserved_class_are_leased_as_a_whole(queue: Leases) -> None:
     order: list[str] = []
     first = _Test(queue, "first", 1, order, "capacity")
     assert first.has.wait(5)
@@ -75,7 +75,7 @@ def test_devices_of_a_special_class_are_lent_together_and_beside_those_of_others
     assert order == ["first", "other", "same", "everything"]
 
 
-def test_nobody_overtakes_a_test_that_wants_everything(queue: Leases) -> None:
+def test_no_test_overtakes_one_that_needs_all_devices(queue: Leases) -> None:
     order: list[str] = []
     first = _Test(queue, "first", 1, order)
     assert first.has.wait(5)
@@ -92,14 +92,14 @@ def test_nobody_overtakes_a_test_that_wants_everything(queue: Leases) -> None:
     assert order == ["first", "everything", "late"]
 
 
-def test_more_than_there_is_means_all(tmp_path: Path) -> None:
+def test_a_request_for_more_devices_than_there_are_gets_all(tmp_path: Path) -> None:
     with Leases(tmp_path, 2).lease("greedy", 3):
         assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 2
     with Leases(tmp_path, 0).lease("where nothing is published", 1):
         assert json.loads((tmp_path / FILE).read_text())[0]["devices"] == 1
 
 
-def test_a_worker_that_was_killed_holds_nothing(queue: Leases) -> None:
+def test_the_lease_of_a_killed_worker_ends(queue: Leases) -> None:
     dead = {"test": "dead", "pid": 2**22 + 1, "started": 1, "devices": 4}
     (queue.folder / FILE).write_text(json.dumps([dead]))
     waited: list[str] = []
@@ -107,7 +107,7 @@ def test_a_worker_that_was_killed_holds_nothing(queue: Leases) -> None:
         assert not waited
 
 
-def test_a_test_that_fails_gives_its_devices_back(queue: Leases) -> None:
+def test_the_lease_of_a_failed_test_ends(queue: Leases) -> None:
     with pytest.raises(ZeroDivisionError), queue.lease("bad", None):
         raise ZeroDivisionError
     waited: list[str] = []
@@ -115,7 +115,7 @@ def test_a_test_that_fails_gives_its_devices_back(queue: Leases) -> None:
         assert not waited
 
 
-def test_a_new_run_forgets_the_queue_of_an_old_one(queue: Leases) -> None:
+def test_a_new_run_discards_the_queue_of_an_earlier_one(queue: Leases) -> None:
     (queue.folder / FILE).write_text("not JSON")
     leases.discard(queue.folder)
     with queue.lease("first", 1):
@@ -125,5 +125,5 @@ def test_a_new_run_forgets_the_queue_of_an_old_one(queue: Leases) -> None:
 @pytest.mark.parametrize(
     ("cores", "devices", "worth"), [(2, 8, 4), (8, 8, 4), (8, 32, 16), (1, 8, 2), (4, 5, 2), (4, 3, 0), (2, 0, 0)]
 )
-def test_there_are_so_many_workers_as_cores_and_devices_allow(cores: int, devices: int, worth: int) -> None:
+def test_cores_and_devices_limit_the_workers(cores: int, devices: int, worth: int) -> None:
     assert workers(cores, devices) == worth

@@ -1,4 +1,4 @@
-"""Profiles: named sets of requirements, all of which exist."""
+"""Profiles, and their requirements, which must all exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from testbed import folders
 from testbed.conformance import catalogue
-from testbed.conformance.profiles import CORE, FULL, PROFILES, SMOKE, chosen, profile
+from testbed.conformance.profiles import CORE, FULL, PROFILES, SMOKE, profile, select_profile
 from testbed.conformance.requirement import Requirement
 from testbed.errors import UsageError
 from testbed.models.requirement_enums import Level, Tier
@@ -37,12 +37,12 @@ def _requirements() -> list[Requirement]:
     return [entry.requirement for entry in catalogue.read([folders.data("suites")]).entries]
 
 
-def test_core_is_a_part_and_full_is_all() -> None:
+def test_core_has_some_requirements_and_full_has_all() -> None:
     assert not profile(CORE).has("X-001")
     assert profile(FULL).has("X-001")
 
 
-def test_an_unknown_profile_is_refused_with_the_nearest() -> None:
+def test_an_unknown_profile_is_refused_with_similar_ones() -> None:
     with pytest.raises(UsageError, match="there is no profile cor") as refused:
         profile("cor")
     assert "core" in refused.value.hint
@@ -50,10 +50,10 @@ def test_an_unknown_profile_is_refused_with_the_nearest() -> None:
 
 @pytest.mark.parametrize(("narrowed_by", "name"), [([], CORE), (["", ""], CORE), (["two_cats", ""], FULL)])
 def test_the_default_is_core_unless_other_options_narrow_the_tests(narrowed_by: list[str], name: str) -> None:
-    assert chosen(None, narrowed_by) == name
-    assert chosen(CORE, narrowed_by) == CORE
+    assert select_profile(None, narrowed_by) == name
+    assert select_profile(CORE, narrowed_by) == CORE
 
 
 def test_an_unknown_profile_is_never_chosen() -> None:
     with pytest.raises(UsageError, match="there is no profile cor"):
-        chosen("cor", [])
+        select_profile("cor", [])

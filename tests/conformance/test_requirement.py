@@ -25,7 +25,7 @@ def _made(**facts: Any) -> Callable[[Callable[[], str]], Callable[[], str]]:
     return requirement(**words)
 
 
-def test_the_function_stays_what_it_is_and_knows_its_requirement() -> None:
+def test_the_decorator_returns_the_function_with_its_requirement() -> None:
     @_made(devices=2)
     def test_it() -> str:
         return "still called"
@@ -36,8 +36,8 @@ def test_the_function_stays_what_it_is_and_knows_its_requirement() -> None:
     assert (found.id, found.devices, found.kubernetes) == ("T-001", 2, "1.34")
 
 
-def test_other_functions_have_none() -> None:
-    assert requirement_of(test_other_functions_have_none) is None
+def test_other_functions_have_no_requirement() -> None:
+    assert requirement_of(test_other_functions_have_no_requirement) is None
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_other_functions_have_none() -> None:
         ({"given": ("locals",)}, "did you mean local"),
     ],
 )
-def test_a_badly_written_requirement_is_refused(facts: dict[str, Any], said: str) -> None:
+def test_an_invalid_requirement_is_refused(facts: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         _made(**facts)
 
 
-def test_a_requirement_is_about_the_driver_unless_it_says_otherwise() -> None:
+def test_a_requirement_is_about_the_driver_by_default() -> None:
     found = requirement_of(_made()(lambda: ""))
     other = requirement_of(_made(about=CLUSTER, exclusive=True)(lambda: ""))
     assert found
@@ -65,6 +65,6 @@ def test_a_requirement_is_about_the_driver_unless_it_says_otherwise() -> None:
     assert (other.about, other.exclusive) == (CLUSTER, True)
 
 
-def test_what_the_suites_import_is_light_so_that_collecting_is_quick() -> None:
+def test_suites_import_no_heavy_modules() -> None:
     code = "import sys, testbed.conformance; print(sorted({'kubernetes', 'grpc', 'rich', 'cryptography', 'jinja2'} & set(sys.modules)))"
     assert process.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).stdout.strip() == "[]"

@@ -58,7 +58,9 @@ def _requirement(**facts: Any) -> Requirement:
         ),
     ],
 )
-def test_a_requirement_is_judged_where_it_can_be(facts: dict[str, Any], verdict: Verdict | None, reason: str) -> None:
+def test_a_requirement_is_judged_if_everything_it_needs_is_there(
+    facts: dict[str, Any], verdict: Verdict | None, reason: str
+) -> None:
     choice = choose(_requirement(**facts), FACTS)
     assert (choice.verdict, choice.reason) == (verdict, reason)
 
@@ -77,13 +79,13 @@ HELD = "claim team-a/training holds gpu-0 of node-1"
         ({"exclusive": True, "tier": Tier.STATIC}, 0, ""),
     ],
 )
-def test_devices_that_others_hold_are_not_there(facts: dict[str, Any], left: int, reason: str) -> None:
+def test_devices_that_others_hold_cannot_be_used(facts: dict[str, Any], left: int, reason: str) -> None:
     choice = choose(_requirement(**facts), replace(FACTS, devices=left, min_node_devices=left, held_by_others=HELD))
     assert choice.reason == reason
     assert choice.verdict is (Verdict.CLUSTER_UNSUPPORTED if reason else None)
 
 
-def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -> None:
+def test_requirements_newer_than_the_oldest_kubelet_are_not_judged() -> None:
     upgrading = replace(FACTS, kubernetes="v1.37.1", kubelet="v1.36.4")
     choice = choose(_requirement(kubernetes="1.37"), upgrading)
     assert (choice.verdict, choice.reason) == (
@@ -102,7 +104,7 @@ def test_what_a_kubelet_in_the_middle_of_an_upgrade_lacks_is_not_asked_of_it() -
         ({"only_user_of": "binding"}, True),
     ],
 )
-def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_alone: bool) -> None:
+def test_a_test_runs_alone_if_others_can_get_its_devices(facts: dict[str, Any], is_alone: bool) -> None:
     assert runs_alone(_requirement(**facts), replace(FACTS, reserved_classes=frozenset({"capacity"}))) is is_alone
 
 
@@ -122,7 +124,7 @@ def test_who_takes_what_others_get_as_well_runs_alone(facts: dict[str, Any], is_
         ),
     ],
 )
-def test_a_driver_is_spared_what_does_not_hold_for_devices_like_its_own(
+def test_a_requirement_with_an_assumption_that_is_not_true_is_not_judged(
     word: str, here: dict[str, Any], reason: str
 ) -> None:
     spared = choose(_requirement(given=(word,)), replace(FACTS, **here))
@@ -141,24 +143,24 @@ def test_an_exemption_is_named_as_one() -> None:
     assert choose(_requirement(features=("shared-claims",)), facts).verdict is None
 
 
-def test_a_driver_that_publishes_nothing_is_not_spared() -> None:
+def test_a_driver_that_publishes_nothing_is_judged() -> None:
     assert choose(_requirement(devices=2), replace(FACTS, devices=0)).verdict is None
     nothing = replace(FACTS, devices=0, min_node_devices=0)
     assert choose(_requirement(given=tuple(GIVEN)), nothing).verdict is None
 
 
-def test_a_node_on_which_the_driver_publishes_nothing_spares_nobody() -> None:
+def test_a_node_without_devices_does_not_prevent_judging() -> None:
     assert choose(_requirement(devices=1), replace(FACTS, min_node_devices=0)).verdict is None
     assert choose(_requirement(devices=2), replace(FACTS, min_node_devices=0)).verdict is None
 
 
-def test_tiers_that_were_not_asked_for_are_excluded() -> None:
+def test_tiers_that_were_not_selected_are_excluded() -> None:
     wire, e2e = _requirement(tier=Tier.WIRE), _requirement(id="T-002")
     assert [each.verdict for each in plan([wire, e2e], FACTS, frozenset({"wire"}))] == [None, Verdict.EXCLUDED]
     assert [each.verdict for each in plan([wire, e2e], FACTS)] == [None, None]
 
 
-def test_a_cluster_that_may_only_be_looked_at_gets_the_static_tier_alone() -> None:
+def test_only_the_static_tier_is_judged_with_read_only_access() -> None:
     looked_at = replace(FACTS, capabilities=frozenset())
 
     assert choose(_requirement(tier=Tier.STATIC), looked_at).verdict is None

@@ -45,13 +45,13 @@ def test_assertions_and_missing_observations_blame_the_driver(raised: Exception)
 
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
-def test_what_a_test_saw_is_told_from_a_test_that_could_not_look(raised: Exception) -> None:
+def test_observations_differ_from_errors(raised: Exception) -> None:
     assert is_observation(raised)
     assert not is_observation(ApiError("GET /", 0, "", "no answer"))
 
 
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
-def test_where_the_cluster_is_judged_the_driver_is_out_of_it(raised: Exception) -> None:
+def test_a_failed_requirement_about_the_cluster_never_blames_the_driver(raised: Exception) -> None:
     assert verdict_for(raised, Subject.CLUSTER) is Verdict.ERROR
     assert verdict_for(raised, Subject.CLUSTER, before_the_test=True) is Verdict.BLOCKED
 
@@ -69,30 +69,30 @@ def test_where_the_cluster_is_judged_the_driver_is_out_of_it(raised: Exception) 
         MemoryError(),
     ],
 )
-def test_everything_else_blames_us(raised: Exception) -> None:
+def test_everything_else_is_an_error(raised: Exception) -> None:
     assert verdict_for(raised) is Verdict.ERROR
     assert verdict_for(raised, before_the_test=True) is Verdict.ERROR
 
 
-def test_a_test_that_was_cut_off_is_a_timeout() -> None:
+def test_a_test_that_pytest_timeout_stopped_is_a_timeout() -> None:
     assert verdict_for(pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")) is Verdict.TIMEOUT
 
 
-def test_failed_once_and_passed_at_last_is_flaky() -> None:
+def test_a_failure_before_a_pass_is_flaky() -> None:
     assert verdict_of_attempts([Verdict.FAIL, Verdict.PASS]) is Verdict.FLAKY
     assert verdict_of_attempts([Verdict.ERROR, Verdict.PASS]) is Verdict.PASS
     assert verdict_of_attempts([Verdict.PASS, Verdict.FAIL]) is Verdict.FAIL
     assert verdict_of_attempts([Verdict.PASS]) is Verdict.PASS
 
 
-def test_a_failure_does_not_vanish_behind_an_error_of_ours() -> None:
+def test_an_error_does_not_hide_a_failure() -> None:
     assert verdict_of_attempts([Verdict.FAIL, Verdict.ERROR]) is Verdict.FAIL
     assert verdict_of_attempts([Verdict.FAIL, Verdict.TIMEOUT, Verdict.BLOCKED]) is Verdict.FAIL
     assert verdict_of_attempts([Verdict.FAIL, Verdict.ERROR, Verdict.PASS]) is Verdict.FLAKY
     assert verdict_of_attempts([Verdict.ERROR, Verdict.TIMEOUT]) is Verdict.TIMEOUT
 
 
-def test_where_there_is_nothing_to_judge_nobody_is_to_blame() -> None:
+def test_a_test_that_finds_nothing_to_judge_is_not_applicable() -> None:
     for about in Subject:
         assert verdict_for(NothingToJudge("no parts"), about) is Verdict.NOT_APPLICABLE
         assert verdict_for(NothingToJudge("no parts"), about, before_the_test=True) is Verdict.NOT_APPLICABLE
@@ -101,7 +101,7 @@ def test_where_there_is_nothing_to_judge_nobody_is_to_blame() -> None:
     assert worst([Verdict.FLAKY, Verdict.NOT_APPLICABLE]) is Verdict.FLAKY
 
 
-def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:
+def test_a_failure_is_the_worst_verdict_and_a_pass_the_best() -> None:
     tried = [Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY]
     assert worst(tried) is Verdict.FAIL
     for verdict in tried:
@@ -125,13 +125,13 @@ def test_a_failure_is_worse_than_anything_and_a_pass_than_nothing() -> None:
         ([Verdict.EXCLUDED], Result.INCOMPLETE, 4),
     ],
 )
-def test_many_verdicts_make_one_result(verdicts: list[Verdict | None], result: Result, code: int) -> None:
+def test_verdicts_decide_result_and_exit_code(verdicts: list[Verdict | None], result: Result, code: int) -> None:
     for order in itertools.permutations(verdicts):
         assert result_of(_must(*order)) is result
         assert _code(_must(*order)) == code
 
 
-def test_a_failed_should_is_no_broken_contract_but_a_requirement_that_failed() -> None:
+def test_a_failed_should_makes_the_run_partial_with_exit_code_1() -> None:
     for level in (SHOULD, MAY):
         judged = [Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)]
         assert result_of(judged) is Result.PARTIAL
@@ -150,21 +150,23 @@ def test_a_failed_should_is_no_broken_contract_but_a_requirement_that_failed() -
         ("may", MAY, 1),
     ],
 )
-def test_a_failure_below_the_level_of_fail_on_costs_no_exit_code(fail_on: FailOn, level: Level, code: int) -> None:
+def test_a_failure_below_the_level_of_fail_on_does_not_change_the_exit_code(
+    fail_on: FailOn, level: Level, code: int
+) -> None:
     assert _code([Judged(MUST, Verdict.PASS), Judged(level, Verdict.FAIL)], fail_on=fail_on) == code
     assert _code([Judged(MUST, None), Judged(level, Verdict.FLAKY)], fail_on=fail_on) == (code or 4)
 
 
-def test_where_only_some_cases_of_a_requirement_were_tried_the_run_is_partial() -> None:
+def test_a_run_is_partial_if_only_some_cases_of_a_requirement_ran() -> None:
     assert result_of([Judged(MUST, Verdict.EXCLUDED, tested=True)]) is Result.PARTIAL
 
 
-def test_an_unfinished_run_is_never_green() -> None:
+def test_an_unfinished_run_is_never_conformant() -> None:
     assert result_of(_must(Verdict.PASS), finished=False) is Result.INCOMPLETE
     assert _code(_must(Verdict.PASS), finished=False) == 4
     assert result_of(_must(Verdict.FAIL), finished=False) is Result.NON_CONFORMANT
 
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each not in (Verdict.PASS, *FREE)])
-def test_only_the_last_two_verdicts_are_free(verdict: Verdict) -> None:
+def test_only_two_verdicts_besides_pass_allow_conformant(verdict: Verdict) -> None:
     assert result_of(_must(Verdict.PASS, verdict)) is not Result.CONFORMANT

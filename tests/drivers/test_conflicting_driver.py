@@ -21,7 +21,7 @@ def test_an_empty_cluster_accepts_any_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "facts", "said"),
+    ("kind", "facts", "message"),
     [
         ("DeviceClass", {"name": DRIVER.device_class}, "DeviceClass gpu.dra-testbed.example exists"),
         (
@@ -32,10 +32,10 @@ def test_an_empty_cluster_accepts_any_driver() -> None:
         ("ResourceSlice", {"name": "s", "spec": cluster.slice_spec("node-1", 1)}, "has ResourceSlices for node-1"),
     ],
 )
-def test_any_object_of_an_existing_driver_is_a_conflict(kind: str, facts: dict[str, Any], said: str) -> None:
+def test_any_object_of_an_existing_driver_is_a_conflict(kind: str, facts: dict[str, Any], message: str) -> None:
     kube: Any = FakeKube()
     kube.put(kind, **facts)
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         refuse_conflicting_driver(kube, DRIVER)
     assert "without spec.install" in refused.value.hint
 

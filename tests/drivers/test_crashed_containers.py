@@ -37,11 +37,11 @@ def test_the_exit_code_of_a_container_that_never_ran_is_not(reason: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"), [("64Mi", "(OOMKilled above its memory limit)"), ("", "(OOMKilled)")], ids=["limit", "none"]
+    ("limit", "detail"), [("64Mi", "(OOMKilled above its memory limit)"), ("", "(OOMKilled)")], ids=["limit", "none"]
 )
-def test_running_out_of_memory_is_by_the_process_only_above_its_own_limit(limit: str, said: str) -> None:
+def test_running_out_of_memory_is_by_the_process_only_above_its_own_limit(limit: str, detail: str) -> None:
     (found,) = find_crashes(_pod(_ended(137, "OOMKilled"), limit=limit))
-    assert (str(found), found.by_process) == (f"container driver of pod it exited with code 137 {said}", bool(limit))
+    assert (str(found), found.by_process) == (f"container driver of pod it exited with code 137 {detail}", bool(limit))
 
 
 def test_an_eviction_is_not_by_the_process() -> None:

@@ -179,15 +179,17 @@ def test_a_mutant_differs_only_in_its_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: {{ undefined }}}", "undefined"),
         ("kind: [", "is not valid YAML after rendering"),
     ],
 )
-def test_an_invalid_manifest_is_a_usage_error_and_nothing_is_applied(tmp_path: Path, template: str, said: str) -> None:
+def test_an_invalid_manifest_is_a_usage_error_and_nothing_is_applied(
+    tmp_path: Path, template: str, message: str
+) -> None:
     kube: Any = FakeKube()
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         install(kube, _file(tmp_path, "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\n" + template), OWNER)
     assert kube.objects == {}
 
@@ -258,7 +260,7 @@ def test_changes_of_shared_objects_are_undone(tmp_path: Path) -> None:
     bare: list[Any] = []
     kube: Any = FakeKube()
     kube.put("Namespace", "mine", apiVersion="v1", metadata={"uid": "7", "managedFields": [{"manager": OWNER.manager}]})
-    kube.put("ServiceAccount", "default", "mine", metadata={"managedFields": [{"manager": "somebody"}]})
+    kube.put("ServiceAccount", "default", "mine", metadata={"managedFields": [{"manager": "other"}]})
     kube.refuse = bare.append
     uninstall(kube, _file(tmp_path, _SHARED), OWNER)
     (applied,) = bare

@@ -53,7 +53,7 @@ def test_a_matching_driver_file_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver_file", "said"),
+    ("driver_file", "message"),
     [
         (
             _file(device_class="gpu.dra-testbed.exmple"),
@@ -81,8 +81,8 @@ def test_a_matching_driver_file_is_accepted() -> None:
         ),
     ],
 )
-def test_a_name_that_does_not_exist_is_reported_with_its_key(driver_file: DriverFile, said: str) -> None:
-    assert said in _refusal(_kube(), driver_file)
+def test_a_name_that_does_not_exist_is_reported_with_its_key(driver_file: DriverFile, message: str) -> None:
+    assert message in _refusal(_kube(), driver_file)
 
 
 @pytest.mark.parametrize(
@@ -97,19 +97,19 @@ def test_a_name_that_does_not_exist_is_reported_with_its_key(driver_file: Driver
 def test_examples_that_no_device_has_are_reported_with_a_near_match(
     section: str, key: str, field: str, wrong: str, near: str
 ) -> None:
-    said = _refusal(_kube(), _file(section, **{field: wrong}))
-    assert f"spec.{section}.{key}: no device has a" in said
-    assert f"{wrong}; did you mean {near}?" in said
+    message = _refusal(_kube(), _file(section, **{field: wrong}))
+    assert f"spec.{section}.{key}: no device has a" in message
+    assert f"{wrong}; did you mean {near}?" in message
 
 
 def test_examples_without_a_near_match_are_mistakes_only_for_real_hardware() -> None:
     file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
     refuse_wrong_names(_kube(), file)
     theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
-    said = _refusal(_kube(), theirs)
-    assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in said
-    assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in said
-    assert "matchAttribute" not in said
+    message = _refusal(_kube(), theirs)
+    assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in message
+    assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in message
+    assert "matchAttribute" not in message
     refuse_wrong_names(
         _kube(), theirs.model_copy(update={"spec": theirs.spec.model_copy(update={"examples": Examples()})})
     )
@@ -118,8 +118,8 @@ def test_examples_without_a_near_match_are_mistakes_only_for_real_hardware() -> 
 def test_the_domain_does_not_count_for_a_near_match() -> None:
     file = _file("examples", match_attribute="resource.kubernetes.io/pcieRoot")
     refuse_wrong_names(_with_attribute("resource.kubernetes.io/numaNode"), file)
-    said = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
-    assert "did you mean resource.kubernetes.io/pcieRoots?" in said
+    message = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
+    assert "did you mean resource.kubernetes.io/pcieRoots?" in message
 
 
 def _with_attribute(name: str) -> Any:
@@ -154,9 +154,9 @@ def _with_selector(expression: str, *, slices: bool = True) -> Any:
 
 def test_a_driver_name_that_the_class_does_not_select_is_a_mistake() -> None:
     kube = _with_selector("device.driver == 'gpu.dra-testbed.example' && device.attributes['x'].y == \"z\"")
-    said = _refusal(kube, _file(driver="gpuu.dra-testbed.example"))
-    assert "spec.driver: no ResourceSlice has the driver gpuu.dra-testbed.example" in said
-    assert "selects devices of gpu.dra-testbed.example; did you mean gpu.dra-testbed.example?" in said
+    message = _refusal(kube, _file(driver="gpuu.dra-testbed.example"))
+    assert "spec.driver: no ResourceSlice has the driver gpuu.dra-testbed.example" in message
+    assert "selects devices of gpu.dra-testbed.example; did you mean gpu.dra-testbed.example?" in message
 
 
 @pytest.mark.parametrize("expression", ["device.driver == 'gpu.dra-testbed.example'", "true"])
@@ -173,9 +173,9 @@ def test_installing_with_a_driver_name_that_the_class_does_not_select_fails() ->
 
 def test_all_wrong_names_are_reported() -> None:
     spec = _file("probe", identity_attribute="uid").spec.model_copy(update={"device_class": "nik.example"})
-    said = _refusal(_kube(), FILE.model_copy(update={"spec": spec}))
-    assert "spec.deviceClass" in said
-    assert "spec.probe.identityAttribute" in said
+    message = _refusal(_kube(), FILE.model_copy(update={"spec": spec}))
+    assert "spec.deviceClass" in message
+    assert "spec.probe.identityAttribute" in message
 
 
 def test_one_device_with_the_attribute_and_one_pod_with_the_container_are_enough() -> None:

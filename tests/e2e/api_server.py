@@ -1,4 +1,4 @@
-"""A real API server with its etcd and nothing else: three seconds, and no root. For tests of what only a real one can answer."""
+"""Run a real API server with etcd and nothing else, within three seconds and without root, for tests that need real responses."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from testbed.kube.client import Kube
 from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually
 
-UP = Budget("API server", 60, "etcd, an API server and its own bootstrap take 3 s where nobody else works")
+UP = Budget("API server", 60, "etcd, an API server and its bootstrap take 3 s on an idle host")
 Object = dict[str, Any]
 T = TypeVar("T")
-# Each of the others takes minutes to build where it is not cached; `tox -e matrix` has them all.
+# Only the newest version by default: others may have to be built, which takes minutes. `tox -e matrix` tests all.
 MINORS = minors() if os.environ.get("DRA_TESTBED_TEST_ALL_VERSIONS") else minors()[:1]
 
 
 @dataclass
-class Server:
+class ApiServer:
     """An API server of one version, with its own etcd."""
 
     folder: Path
@@ -42,43 +42,43 @@ class Server:
     port: int = 0
 
     @property
-    def address(self) -> str:
-        """Where slices are."""
+    def slices_path(self) -> str:
+        """Return the path of ResourceSlices in the API."""
         return f"/apis/resource.k8s.io/{'v1beta1' if self.served else 'v1'}/resourceslices"
 
-    def api(self) -> ApiClient:
-        """A client with all rights."""
+    def client(self) -> ApiClient:
+        """Return a client with all permissions."""
         return ApiClient(
             f"https://127.0.0.1:{self.port}",
             token_file=self.folder / "token",
             ca_file=self.folder / "certificates" / "apiserver.crt",
         )
 
-    def ask(self, call: Callable[[ApiClient], T]) -> T:
-        """One call with all rights."""
-        with contextlib.closing(self.api()) as api:
-            return call(api)
+    def call(self, function: Callable[[ApiClient], T]) -> T:
+        """Call a function with a client that has all permissions."""
+        with contextlib.closing(self.client()) as api:
+            return function(api)
 
-    def wipe(self, selector: str = "") -> None:
-        """Delete all slices, or those that a field selector finds, as a kubelet does when it starts."""
+    def delete_slices(self, selector: str = "") -> None:
+        """Delete all slices, or those that match a field selector, as a kubelet does when it starts."""
         query = f"?{urlencode({'fieldSelector': selector})}" if selector else ""
-        self.ask(lambda api: api._call("DELETE", f"{self.address}{query}"))
+        self.call(lambda api: api._call("DELETE", f"{self.slices_path}{query}"))
 
-    def edit(self, name: str, change: Callable[[Object], object]) -> None:
-        """What somebody else does to the spec of a slice."""
+    def edit_slice(self, name: str, change: Callable[[Object], object]) -> None:
+        """Change the spec of a slice, as a user could do."""
         found = self.slices()[name]
         change(found["spec"])
-        self.ask(lambda api: api.replace(f"{self.address}/{name}", found))
+        self.call(lambda api: api.replace(f"{self.slices_path}/{name}", found))
 
     def slices(self) -> dict[str, Object]:
-        """All slices, by name."""
-        listed = self.ask(lambda api: api.get(self.address))
+        """Return all slices by name."""
+        listed = self.call(lambda api: api.get(self.slices_path))
         return {item["metadata"]["name"]: item for item in listed.get("items") or []}
 
 
 @contextlib.contextmanager
-def running(server: Server) -> Iterator[Server]:
-    """Start both programs, wait until the API server is ready, and end both."""
+def running(server: ApiServer) -> Iterator[ApiServer]:
+    """Start etcd and the API server, wait until it is ready, and terminate both at the end."""
     lock = binaries.lock_for(server.minor)
     programs = binaries.ensure(lock, ["etcd", "kube-apiserver"], progress=Silent())
     server.port, clients, peers = _free_ports(3)
@@ -97,15 +97,15 @@ def running(server: Server) -> Iterator[Server]:
         eventually(lambda: _ready(server), "the API server", UP, hint=str(server.folder / "api.log"))
         for name in ("worker", "node-2"):
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-            server.ask(functools.partial(ApiClient.create, path="/api/v1/nodes", body=node))
+            server.call(functools.partial(ApiClient.create, path="/api/v1/nodes", body=node))
         yield server
     finally:
         process.kill_all(started)
 
 
 def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
 
 
@@ -119,15 +119,15 @@ def _write_keys(folder: Path) -> None:
 
 
 def _etcd(program: Path, folder: Path, clients: int, peers: int) -> list[str]:
-    here, there = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
+    client_url, peer_url = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
     return [
-        str(program), f"--data-dir={folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={here}",
-        f"--advertise-client-urls={here}", f"--listen-peer-urls={there}", f"--initial-advertise-peer-urls={there}",
-        f"--initial-cluster=default={there}",
+        str(program), f"--data-dir={folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}", f"--listen-peer-urls={peer_url}", f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
     ]  # fmt: skip
 
 
-def _api_server(program: Path, server: Server, etcd: int) -> list[str]:
+def _api_server(program: Path, server: ApiServer, etcd: int) -> list[str]:
     folder = server.folder
     gates = ",".join(f"{name}={str(on).lower()}" for name, on in server.gates.items())
     return [
@@ -139,16 +139,16 @@ def _api_server(program: Path, server: Server, etcd: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _ready(server: Server) -> None:
+def _ready(server: ApiServer) -> None:
     try:
-        server.ask(lambda api: api.get("/apis/resource.k8s.io"))
-        server.ask(lambda api: api.get("/api/v1/namespaces/default"))
+        server.call(lambda api: api.get("/apis/resource.k8s.io"))
+        server.call(lambda api: api.get("/api/v1/namespaces/default"))
     except (DriverError, OSError) as not_yet:
         raise NotYet(str(not_yet)) from not_yet
 
 
-def client_of(server: Server) -> Kube:
-    """The judge's own client of it, through a kubeconfig in its folder."""
+def kube_client(server: ApiServer) -> Kube:
+    """Write a kubeconfig with all permissions into the server's folder, and return a client that uses it."""
     authority = str(server.folder / "certificates" / "apiserver.crt")
     cluster = {"server": f"https://127.0.0.1:{server.port}", "certificate-authority": authority}
     content = {

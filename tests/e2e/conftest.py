@@ -1,4 +1,4 @@
-"""Tests of our own code against real clusters: they need root and take minutes. `tox -e cluster` runs them."""
+"""Fixtures for the tests against real clusters, which need root and take minutes. `tox -e cluster` runs them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from testbed.progress import Silent
 from testbed.waiting import Budget, NotYet, eventually
 
 WORKLOAD = "localhost/dra-testbed/workload:1"
-POD = Budget("pod state", 60, "scheduling, an image that is there, and a container start")
+POD = Budget("pod state", 60, "scheduling and the start of a container whose image is on the node")
 
 
 class Kubectl:
-    """The program kubectl as a user of the testbed has it."""
+    """kubectl with the kubeconfig of a testbed."""
 
     def __init__(self, testbed: Testbed) -> None:
         programs = binaries.ensure(binaries.lock_for(testbed.config.kubernetes), ["kubectl"], progress=Silent())
@@ -30,7 +30,7 @@ class Kubectl:
         return run([self.program, f"--kubeconfig={self.kubeconfig}", *argv], input=stdin, check=check, timeout=60)
 
     def run_pod(self, name: str, script: str, node: str = "", image: str = WORKLOAD) -> str:
-        """Start a pod of the workload image; returns its address once it runs."""
+        """Start a pod and return its IP address when it runs."""
         placed = f"nodeName: {node}" if node else ""
         manifest = f"""
 apiVersion: v1
@@ -59,7 +59,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
-    """A testbed without a driver, for one module of tests."""
+    """Return a testbed without a driver for one module of tests."""
     if os.geteuid() != 0:
         pytest.fail("these tests need root")
     name = "test-" + Path(request.node.name).stem.removeprefix("test_").replace("_", "-")[:20]
@@ -70,5 +70,5 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(scope="module")
 def kubectl(testbed: Testbed) -> Kubectl:
-    """The program kubectl for that testbed."""
+    """Return kubectl for the testbed."""
     return Kubectl(testbed)

@@ -1,4 +1,4 @@
-"""Fakes for the images' tests: a cache of their own, a busybox that is only a header, a distribution, and a pip of shell script."""
+"""Fakes for the tests of images: an empty cache, a busybox that is only an ELF header, a distribution, and a pip shell script."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ exec {sys.executable} "$@"
 
 @pytest.fixture
 def loader() -> str:
-    """The loader of a fake image: starts the Python of the tests."""
+    """Return the loader of a fake image, which starts the Python of the tests."""
     return LOADER
 
 
@@ -47,7 +47,7 @@ def progress() -> Silent:
 
 @pytest.fixture
 def elf() -> Callable[..., bytes]:
-    """The start of an ELF program with one program header."""
+    """Return a function that makes the start of an ELF program with one program header."""
 
     def make(*, needs_loader: bool = False, machine: int = {"amd64": 62, "arm64": 183}[architecture()]) -> bytes:
         ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
@@ -59,7 +59,7 @@ def elf() -> Callable[..., bytes]:
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Puts a program of shell script in front of all others on the PATH."""
+    """Return a function that writes a shell script to the first folder on PATH."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     monkeypatch.setenv("PATH", f"{bin_folder}:/usr/local/bin:/usr/bin:/bin")
@@ -75,7 +75,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
 @pytest.fixture
 def packaged_busybox(monkeypatch: pytest.MonkeyPatch, elf: Callable[..., bytes]) -> list[str]:
-    """A distribution with a busybox of three applets; the packages that were fetched."""
+    """Fake a distribution with a busybox of three applets; return the packages that were fetched."""
     fetched: list[str] = []
 
     def fetch(name: str, into: Path) -> Path:
@@ -91,7 +91,7 @@ def packaged_busybox(monkeypatch: pytest.MonkeyPatch, elf: Callable[..., bytes])
 
 @dataclass
 class Distribution:
-    """What the fake apt knows, and what was asked of it."""
+    """The packages of a fake apt, and the packages that were fetched."""
 
     versions: dict[str, str] = field(
         default_factory=lambda: {
@@ -148,7 +148,7 @@ def distribution(monkeypatch: pytest.MonkeyPatch) -> Distribution:
 
 @dataclass
 class Pip:
-    """A pip that brings the same wheels each time, and what it was told."""
+    """A pip that always downloads the same wheels, and the log of its calls."""
 
     log: Path
 
@@ -179,23 +179,23 @@ def pip(tmp_path: Path, script: Callable[[str, str], Path], monkeypatch: pytest.
 
 @pytest.fixture
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place where our two packages are installed, with code of a line each."""
-    place = tmp_path / "installed"
+    """Fake an installation of our two packages, with one line in each module."""
+    root = tmp_path / "installed"
     for path in (
         "fake_driver/__init__.py",
         "testbed/__init__.py",
         "testbed/kubelet/__init__.py",
         "testbed/kubelet/stubs/dra.py",
     ):
-        (place / path).parent.mkdir(parents=True, exist_ok=True)
-        (place / path).write_text(f"PLACE = {path!r}\n")
-    monkeypatch.setattr(folders, "packages", lambda: place)
-    return place
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(f"PATH = {path!r}\n")
+    monkeypatch.setattr(folders, "packages", lambda: root)
+    return root
 
 
 @dataclass(frozen=True)
 class ArchiveContents:
-    """An archive taken apart."""
+    """The files in an archive of an image."""
 
     files: Mapping[str, bytes]
 

@@ -13,7 +13,7 @@ from testbed.progress import Silent
 from testbed.waiting import Budget, eventually_true
 
 
-def test_the_sandbox_image_is_one_program_that_waits_for_its_end(
+def test_the_sandbox_image_contains_only_busybox_and_waits_for_a_signal(
     packaged_busybox: list[str], progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = sandbox(progress)
@@ -25,7 +25,7 @@ def test_the_sandbox_image_is_one_program_that_waits_for_its_end(
     assert sorted(parts.layer(0, tmp_path)) == ["bin", "bin/busybox"]
 
 
-def test_the_workload_image_has_every_applet_users_and_a_place_for_files(
+def test_the_workload_image_has_applets_users_and_a_tmp_folder(
     packaged_busybox: list[str], progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = workload(progress)
@@ -42,7 +42,7 @@ def test_the_workload_image_has_every_applet_users_and_a_place_for_files(
     assert "PATH=" + basics.PATH in read_archive(image.archive).config["config"]["Env"]
 
 
-def test_the_sandbox_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
+def test_the_sandbox_ends_at_once_on_sigterm(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     body = basics.PAUSE.replace("/bin/busybox sleep infinity &", f"sleep infinity & echo $! > {ready};")
     sandbox_like = process.start(["sh", "-c", body], log=tmp_path / "log")
@@ -57,7 +57,7 @@ def test_the_sandbox_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
             process.kill(left)
 
 
-def test_its_signals_are_caught_by_the_trap_and_not_by_luck(tmp_path: Path) -> None:
+def test_the_trap_of_the_sandbox_handles_sigterm(tmp_path: Path) -> None:
     done = process.run(["sh", "-c", f"kill -{signal.SIGTERM.name[3:]} $$; exit 3"], check=False)
     trapped = process.run(
         ["sh", "-c", basics.PAUSE.replace("while", "kill -TERM $$; while", 1)], check=False, timeout=10
@@ -66,7 +66,7 @@ def test_its_signals_are_caught_by_the_trap_and_not_by_luck(tmp_path: Path) -> N
     assert (done.code, trapped.code) == (-signal.SIGTERM, 0)
 
 
-def test_both_are_made_once(packaged_busybox: list[str], progress: Silent) -> None:
+def test_both_images_are_built_once(packaged_busybox: list[str], progress: Silent) -> None:
     first = [sandbox(progress), workload(progress)]
     again = [sandbox(progress), workload(progress)]
 
@@ -91,7 +91,7 @@ def test_another_cache_gets_the_same_bytes(
     assert here.archive.read_bytes() == there.archive.read_bytes()
 
 
-def test_another_recipe_is_another_entry() -> None:
+def test_a_changed_recipe_has_another_key() -> None:
     changed = basics.Recipe("sandbox", 1, basics.SANDBOX.settings, basics.WORKLOAD.members)
 
     assert changed.key != basics.SANDBOX.key

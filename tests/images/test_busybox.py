@@ -20,7 +20,7 @@ def test_a_program_without_a_loader_is_static(tmp_path: Path, elf: Callable[...,
     assert busybox.is_static(tmp_path / "program")
 
 
-def test_a_dynamic_program_one_of_another_machine_a_script_and_a_stump_are_not(
+def test_dynamic_foreign_and_truncated_programs_and_scripts_are_not_static(
     tmp_path: Path, elf: Callable[..., bytes]
 ) -> None:
     for content in (elf(needs_loader=True), elf(machine=40), b"#!/bin/sh\nexit 0\n" * 10, elf()[:70], b""):
@@ -29,12 +29,12 @@ def test_a_dynamic_program_one_of_another_machine_a_script_and_a_stump_are_not(
         assert not busybox.is_static(tmp_path / "program")
 
 
-def test_the_package_is_taken_first(tmp_path: Path, packaged_busybox: list[str]) -> None:
+def test_the_package_is_preferred(tmp_path: Path, packaged_busybox: list[str]) -> None:
     assert busybox.static_busybox(tmp_path).is_relative_to(tmp_path)
     assert packaged_busybox == ["busybox-static"]
 
 
-def test_without_the_package_a_static_one_of_the_host_serves(
+def test_without_the_package_a_static_busybox_of_the_host_is_used(
     tmp_path: Path, script: Callable[[str, str], Path], elf: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debian, "fetch_package", _no_package)
@@ -44,7 +44,7 @@ def test_without_the_package_a_static_one_of_the_host_serves(
     assert busybox.static_busybox(tmp_path) == program
 
 
-def test_without_any_one_error_says_what_was_tried_and_the_cure(
+def test_without_any_busybox_the_error_lists_what_was_tried_and_has_a_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debian, "fetch_package", _no_package)
@@ -54,22 +54,22 @@ def test_without_any_one_error_says_what_was_tried_and_the_cure(
         busybox.static_busybox(tmp_path)
 
     assert str(raised.value).splitlines() == [
-        "no static busybox for the images",
+        "cannot build images: no static busybox found",
         "  package busybox-static: there is no apt-get here",
-        "  this host: there is none on the PATH",
+        "  this host: not found on PATH",
         "  try: apt-get install busybox-static (or your distribution's static busybox)",
     ]
 
 
-def test_a_busybox_of_the_host_that_is_not_static_is_named(
+def test_the_error_names_a_busybox_of_the_host_that_is_not_static(
     tmp_path: Path, script: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debian, "fetch_package", _no_package)
     program = script("busybox", "")
 
-    with pytest.raises(TestbedError, match=f"{program} is not a static program"):
+    with pytest.raises(TestbedError, match=f"{program} is not a static program for this architecture"):
         busybox.static_busybox(tmp_path)
 
 
-def test_the_applets_are_those_that_it_names_without_itself(script: Callable[[str, str], Path]) -> None:
+def test_busybox_itself_is_not_an_applet(script: Callable[[str, str], Path]) -> None:
     assert busybox.applets(script("busybox", 'test "$1" = --list && printf "sh\\nbusybox\\ncat\\n"')) == ["cat", "sh"]

@@ -38,7 +38,7 @@ def _saved(file: Path, images: int = 1) -> Path:
     return file
 
 
-def test_what_docker_saved_becomes_an_archive_like_all_others(
+def test_the_output_of_docker_save_is_converted_to_an_oci_archive(
     tmp_path: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     digest = docker.rewrite(_saved(tmp_path / "saved.tar"), REFERENCE, tmp_path / "image.tar", tmp_path)
@@ -54,12 +54,12 @@ def test_what_docker_saved_becomes_an_archive_like_all_others(
     ]
 
 
-def test_more_than_one_saved_image_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="2 images instead of one"):
+def test_an_archive_of_two_images_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match=r"wrote 2 images to .*saved\.tar, expected one"):
         docker.rewrite(_saved(tmp_path / "saved.tar", images=2), REFERENCE, tmp_path / "image.tar", tmp_path)
 
 
-def test_an_engine_answers_only_when_its_server_does(
+def test_docker_is_available_only_if_its_engine_answers(
     tmp_path: Path, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script("docker", "echo 28.2.2")
@@ -72,7 +72,7 @@ def test_an_engine_answers_only_when_its_server_does(
     assert not docker.is_available()
 
 
-def test_the_image_is_built_from_our_files_saved_and_its_tag_removed(
+def test_an_image_is_built_from_our_files_saved_and_removed_from_the_engine(
     tmp_path: Path, script: Any, installation: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     log, saved = tmp_path / "log", _saved(tmp_path / "prepared.tar")
@@ -91,7 +91,7 @@ def test_the_image_is_built_from_our_files_saved_and_its_tag_removed(
     assert facts["digest"] == read_archive(tmp_path / "image.tar").json("index.json")["manifests"][0]["digest"]
 
 
-def test_a_build_that_fails_is_quoted(tmp_path: Path, script: Any, installation: Path) -> None:
+def test_the_error_of_a_failed_build_has_its_output(tmp_path: Path, script: Any, installation: Path) -> None:
     script("docker", "echo failed to resolve source metadata; exit 1")
 
     with pytest.raises(CommandFailed, match="failed to resolve source metadata"):

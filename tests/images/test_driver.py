@@ -20,7 +20,7 @@ def no_docker(script: Any) -> None:
     script("docker", "echo Cannot connect to the Docker daemon >&2; exit 1")
 
 
-def test_the_image_is_python_the_wheels_and_the_code(
+def test_the_image_has_layers_for_python_the_wheels_and_the_code(
     progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = driver(progress)
@@ -39,14 +39,14 @@ def test_the_image_is_python_the_wheels_and_the_code(
     )
 
 
-def test_warm_nothing_is_asked_and_nothing_is_shown(progress: Silent, distribution: Any, pip: Any) -> None:
+def test_a_cached_image_is_returned_without_apt_pip_or_output(progress: Silent, distribution: Any, pip: Any) -> None:
     first = driver(progress)
 
     assert driver(progress) == first == cached()
     assert (len(distribution.fetched), len(pip.calls), len(progress.steps)) == (1, 1, 1)
 
 
-def test_a_change_of_the_code_makes_one_layer_and_another_name(
+def test_a_change_of_the_code_rebuilds_one_layer_and_changes_the_name(
     progress: Silent, installation: Path, distribution: Any, pip: Any, read_archive: Callable[[Path], Any]
 ) -> None:
     before = driver(progress)
@@ -59,7 +59,7 @@ def test_a_change_of_the_code_makes_one_layer_and_another_name(
     assert old[2] != new[2]
 
 
-def test_byte_code_and_type_stubs_of_the_checkout_change_nothing(progress: Silent, installation: Path) -> None:
+def test_byte_code_and_type_stubs_in_the_checkout_do_not_change_the_image(progress: Silent, installation: Path) -> None:
     before = driver(progress)
     (installation / "fake_driver/__pycache__").mkdir()
     (installation / "fake_driver/__pycache__/x.pyc").write_text("")
@@ -75,7 +75,7 @@ def test_another_cache_gets_the_same_bytes(progress: Silent, tmp_path: Path, mon
     assert driver(progress).archive.read_bytes() == here
 
 
-def test_code_that_cannot_be_imported_makes_no_image(progress: Silent, installation: Path) -> None:
+def test_code_that_cannot_be_imported_is_an_error(progress: Silent, installation: Path) -> None:
     (installation / "fake_driver/__init__.py").write_text("import absent_module\n")
 
     with pytest.raises(CommandFailed, match="absent_module"):
@@ -83,7 +83,7 @@ def test_code_that_cannot_be_imported_makes_no_image(progress: Silent, installat
     assert cached() is None
 
 
-def test_a_refresh_takes_newer_packages_and_nothing_else_does(progress: Silent, distribution: Any) -> None:
+def test_only_a_refresh_uses_newer_packages(progress: Silent, distribution: Any) -> None:
     first = driver(progress)
     distribution.versions["libc6"] = "2.40-2"
 
@@ -91,7 +91,7 @@ def test_a_refresh_takes_newer_packages_and_nothing_else_does(progress: Silent, 
     assert driver(progress, refresh=True) != first
 
 
-def test_versions_that_the_archive_no_longer_has_are_asked_for_again(
+def test_package_versions_that_the_mirror_no_longer_has_are_resolved_again(
     progress: Silent, distribution: Any, cache: Path
 ) -> None:
     driver(progress, refresh=True)
@@ -105,14 +105,14 @@ def test_versions_that_the_archive_no_longer_has_are_asked_for_again(
     assert [pins[0] for pins in distribution.fetched] == ["libc6=2.40-1", "libc6=2.40-1", "libc6=2.40-2"]
 
 
-def test_packages_that_cannot_be_had_at_all_are_an_error(progress: Silent, distribution: Any) -> None:
+def test_packages_that_cannot_be_downloaded_are_an_error(progress: Silent, distribution: Any) -> None:
     distribution.served = set()
 
     with pytest.raises(TestbedError, match="apt-get download failed"):
         driver(progress)
 
 
-def test_docker_makes_it_where_an_engine_answers(
+def test_docker_builds_the_image_if_an_engine_answers(
     progress: Silent, monkeypatch: pytest.MonkeyPatch, distribution: Any
 ) -> None:
     def build(reference: str, code: Path, archive: Path, scratch: Path, step: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_docker_makes_it_where_an_engine_answers(
     assert cached("packages") is None
 
 
-def test_when_docker_cannot_build_packages_do_and_the_reason_is_said(script: Any, tmp_path: Path) -> None:
+def test_when_docker_fails_packages_are_used_and_the_reason_is_printed(script: Any, tmp_path: Path) -> None:
     script("docker", "test $1 = version && echo 28 && exit; echo 'pull access denied'; exit 1")
     with (tmp_path / "said").open("w") as sink:
         image = driver(Progress(Console(file=sink, width=400)))
@@ -139,13 +139,13 @@ def test_when_docker_cannot_build_packages_do_and_the_reason_is_said(script: Any
     assert "Docker could not build the driver's image (pull access denied)" in (tmp_path / "said").read_text()
 
 
-def test_whoever_insists_on_docker_gets_its_error(progress: Silent, distribution: Any) -> None:
+def test_a_failure_of_docker_is_an_error_if_docker_was_requested(progress: Silent, distribution: Any) -> None:
     with pytest.raises(CommandFailed, match="Cannot connect to the Docker daemon"):
         driver(progress, build_with="docker")
     assert distribution.fetched == []
 
 
-def test_whoever_insists_on_packages_gets_them_even_with_docker(
+def test_packages_are_used_if_they_were_requested_even_with_docker(
     progress: Silent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(docker, "is_available", lambda: True)
@@ -153,7 +153,7 @@ def test_whoever_insists_on_packages_gets_them_even_with_docker(
     assert driver(progress, build_with="packages") == cached("packages")
 
 
-def test_an_installation_without_the_driver_says_so(progress: Silent, installation: Path) -> None:
+def test_an_installation_without_the_driver_is_an_error(progress: Silent, installation: Path) -> None:
     (installation / "fake_driver/__init__.py").unlink()
     (installation / "fake_driver").rmdir()
 

@@ -13,7 +13,7 @@ from testbed.images.interpreter import Interpreter
 
 @pytest.fixture
 def root(tmp_path: Path, loader: str) -> Path:
-    """An image whose loader starts our own Python."""
+    """Return an image whose loader starts the Python of the tests."""
     program = tmp_path / "usr/lib/x-linux-gnu/ld-linux-x.so.2"
     program.parent.mkdir(parents=True)
     program.write_text(loader)
@@ -23,7 +23,7 @@ def root(tmp_path: Path, loader: str) -> Path:
     return tmp_path
 
 
-def test_the_byte_code_names_paths_inside_the_image_and_is_never_compared_with_times(root: Path) -> None:
+def test_the_byte_code_has_paths_of_the_image_and_is_unchecked(root: Path) -> None:
     assert Interpreter(root).compile(["opt"])
 
     code = Path(importlib.util.cache_from_source(str(root / "opt/module.py"))).read_bytes()
@@ -41,7 +41,7 @@ def test_compiling_twice_gives_the_same_bytes(root: Path) -> None:
     assert file.read_bytes() == first
 
 
-def test_an_import_leaves_no_byte_code_and_older_byte_code_is_replaced(root: Path) -> None:
+def test_an_import_writes_no_byte_code_and_compile_replaces_existing_byte_code(root: Path) -> None:
     file = Path(importlib.util.cache_from_source(str(root / "opt/module.py")))
     Interpreter(root).check_imports(["module"], ["opt"])
     assert not file.exists()
@@ -51,7 +51,7 @@ def test_an_import_leaves_no_byte_code_and_older_byte_code_is_replaced(root: Pat
     assert str(root).encode() not in file.read_bytes()
 
 
-def test_nothing_is_compiled_where_the_image_has_no_loader_or_it_does_not_run(root: Path) -> None:
+def test_nothing_is_compiled_if_the_loader_is_missing_or_does_not_run(root: Path) -> None:
     (root / "usr/lib/x-linux-gnu/ld-linux-x.so.2").write_text("#!/bin/sh\nexit 126\n")
     assert not Interpreter(root).compile(["opt"])
 
@@ -60,14 +60,14 @@ def test_nothing_is_compiled_where_the_image_has_no_loader_or_it_does_not_run(ro
     assert not (root / "opt/__pycache__").exists()
 
 
-def test_links_to_the_loader_are_not_followed_out_of_the_image(root: Path) -> None:
+def test_symlinks_to_the_loader_are_ignored(root: Path) -> None:
     (root / "usr/lib/a-linux-gnu").mkdir()
     (root / "usr/lib/a-linux-gnu/ld-linux-x.so.2").symlink_to("/bin/false")
 
     assert Interpreter(root).runs_here()
 
 
-def test_a_module_that_cannot_be_imported_is_told(root: Path) -> None:
+def test_a_module_that_cannot_be_imported_is_an_error(root: Path) -> None:
     Interpreter(root).check_imports(["module"], ["opt"])
 
     with pytest.raises(CommandFailed, match="No module named 'absent_module'"):

@@ -33,7 +33,7 @@ def _sha256(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def test_every_blob_is_named_by_its_digest_and_every_descriptor_fits_its_blob(
+def test_blobs_are_named_after_their_digests_and_descriptors_have_their_sizes(
     archive: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     image = read_archive(archive)
@@ -46,7 +46,7 @@ def test_every_blob_is_named_by_its_digest_and_every_descriptor_fits_its_blob(
         assert len(image.blob(descriptor["digest"])) == descriptor["size"]
 
 
-def test_it_is_an_oci_layout_with_the_media_types_and_the_name_that_runtimes_look_for(
+def test_the_oci_layout_has_the_media_types_and_annotations_that_runtimes_expect(
     archive: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     image = read_archive(archive)
@@ -63,7 +63,7 @@ def test_it_is_an_oci_layout_with_the_media_types_and_the_name_that_runtimes_loo
     assert {layer["mediaType"] for layer in image.manifest["layers"]} == {"application/vnd.oci.image.layer.v1.tar"}
 
 
-def test_the_configuration_says_how_to_start_and_the_digests_of_the_unpacked_layers(
+def test_the_configuration_has_the_container_settings_and_the_digests_of_the_layers(
     archive: Path, read_archive: Callable[[Path], Any], layers: list[oci.Layer]
 ) -> None:
     config = read_archive(archive).config
@@ -76,7 +76,7 @@ def test_the_configuration_says_how_to_start_and_the_digests_of_the_unpacked_lay
     assert [line["created_by"] for line in config["history"]] == ["the first", "the second"]
 
 
-def test_docker_finds_its_own_manifest_in_the_same_archive(archive: Path, read_archive: Callable[[Path], Any]) -> None:
+def test_the_same_archive_has_a_docker_manifest(archive: Path, read_archive: Callable[[Path], Any]) -> None:
     image = read_archive(archive)
     (entry,) = image.json("manifest.json")
 
@@ -85,7 +85,7 @@ def test_docker_finds_its_own_manifest_in_the_same_archive(archive: Path, read_a
     assert [_sha256(image.files[layer]) for layer in entry["Layers"]] == image.config["rootfs"]["diff_ids"]
 
 
-def test_the_same_image_is_the_same_to_the_byte_and_another_name_is_not(
+def test_the_same_image_gives_the_same_bytes_and_another_name_gives_others(
     archive: Path, tmp_path: Path, layers: list[oci.Layer]
 ) -> None:
     config = oci.configuration(SETTINGS, layers, ["the first", "the second"])
@@ -97,7 +97,7 @@ def test_the_same_image_is_the_same_to_the_byte_and_another_name_is_not(
     assert digest == other
 
 
-def test_the_digest_is_that_of_the_manifest(
+def test_the_returned_digest_is_that_of_the_manifest(
     archive: Path, read_archive: Callable[[Path], Any], layers: list[oci.Layer], tmp_path: Path
 ) -> None:
     config = oci.configuration(SETTINGS, layers, ["the first", "the second"])
@@ -107,7 +107,7 @@ def test_the_digest_is_that_of_the_manifest(
     assert digest == read_archive(archive).json("index.json")["manifests"][0]["digest"]
 
 
-def test_two_layers_of_the_same_content_are_one_blob(
+def test_two_layers_with_the_same_content_share_a_blob(
     tmp_path: Path, layers: list[oci.Layer], read_archive: Callable[[Path], Any]
 ) -> None:
     twice = [layers[0], layers[0]]

@@ -19,7 +19,7 @@ def driver(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_image_is_the_program_and_starts_it(
+def test_the_image_contains_the_program_as_its_entry_point(
     driver: Path, progress: Silent, read_archive: Callable[[Path], Any], tmp_path: Path
 ) -> None:
     image = program(NAME, driver, progress)
@@ -33,14 +33,14 @@ def test_the_image_is_the_program_and_starts_it(
     assert layer["tmp"].mode == 0o1777
 
 
-def test_the_same_program_is_made_into_an_image_once(driver: Path, progress: Silent) -> None:
+def test_an_image_of_the_same_program_is_built_once(driver: Path, progress: Silent) -> None:
     first = program(NAME, driver, progress)
     driver.touch()
 
     assert program(NAME, driver, progress) == first
 
 
-def test_another_program_or_another_name_is_another_image(driver: Path, progress: Silent) -> None:
+def test_another_program_or_another_name_gives_another_image(driver: Path, progress: Silent) -> None:
     first = program(NAME, driver, progress)
     renamed = program("localhost/a-driver:2", driver, progress)
     driver.write_bytes(b"other code")

@@ -16,14 +16,14 @@ def _layer(distribution: Any) -> dict[str, tarfile.TarInfo]:
         return {member.name: member for member in tar.getmembers()}
 
 
-def test_only_the_wanted_packages_are_taken_with_their_versions(distribution: Any) -> None:
+def test_only_required_packages_are_pinned(distribution: Any) -> None:
     packages = python_base.resolve()
 
     assert packages.pins == ("libc6=2.40-1", "libpython3.13-stdlib=3.13.5-2", "python3.13-minimal=3.13.5-2")
     assert packages.python == "3.13"
 
 
-def test_the_answer_is_remembered_and_a_newer_package_makes_another_key(distribution: Any) -> None:
+def test_the_resolution_is_stored_and_a_newer_package_changes_the_key(distribution: Any) -> None:
     first = python_base.resolve()
     distribution.versions["libc6"] = "2.40-2"
 
@@ -32,7 +32,7 @@ def test_the_answer_is_remembered_and_a_newer_package_makes_another_key(distribu
     assert python_base.last_resolved() != first
 
 
-def test_a_memory_that_cannot_be_read_is_no_memory(distribution: Any, cache: Path) -> None:
+def test_an_unreadable_stored_resolution_is_ignored(distribution: Any, cache: Path) -> None:
     assert python_base.last_resolved() is None
     python_base.resolve()
     (cache / "packages.json").write_text("[")
@@ -40,14 +40,14 @@ def test_a_memory_that_cannot_be_read_is_no_memory(distribution: Any, cache: Pat
     assert python_base.last_resolved() is None
 
 
-def test_a_python_that_is_too_old_is_refused_with_the_way_out(distribution: Any) -> None:
+def test_a_python_that_is_too_old_is_an_error_with_a_hint(distribution: Any) -> None:
     distribution.versions = {"libc6": "2.35", "python3.10-minimal": "3.10.4"}
 
-    with pytest.raises(TestbedError, match=r"Python 3\.10; the driver needs 3\.11\n  try: .*--with docker"):
+    with pytest.raises(TestbedError, match=r"Python 3\.10; the driver needs at least 3\.11\n  try: .*--with docker"):
         python_base.resolve()
 
 
-def test_the_layer_holds_python_and_its_libraries_and_nothing_else(distribution: Any) -> None:
+def test_the_layer_contains_only_python_and_its_libraries(distribution: Any) -> None:
     files = {name for name, member in _layer(distribution).items() if member.isfile() and "__pycache__" not in name}
 
     assert files == {
@@ -56,7 +56,7 @@ def test_the_layer_holds_python_and_its_libraries_and_nothing_else(distribution:
     }  # fmt: skip
 
 
-def test_the_folders_are_merged_below_usr_and_the_loader_is_where_programs_look(distribution: Any) -> None:
+def test_the_layer_has_a_merged_usr_and_the_links_to_the_loader(distribution: Any) -> None:
     layer = _layer(distribution)
 
     assert {name: layer[name].linkname for name in ("bin", "lib", "lib64", "sbin")} == {

@@ -18,14 +18,14 @@ from testbed.progress import Step
 
 
 class Builder:
-    """Writes a file, and counts."""
+    """A build function that writes a file and counts its calls."""
 
     def __init__(self, content: str = "content") -> None:
         self.content, self.count = content, 0
 
     def __call__(self, file: Path, scratch: Path) -> dict[str, Any]:
         self.count += 1
-        (scratch / "work").write_text("in hand")
+        (scratch / "work").write_text("unfinished")
         file.write_text(self.content)
         return {"digest": "sha256:1"}
 
@@ -35,7 +35,7 @@ def store(cache: Path) -> Store:
     return Store(cache)
 
 
-def test_what_was_made_once_is_found_with_what_was_said_about_it(store: Store) -> None:
+def test_an_entry_is_built_once_and_found_with_its_facts(store: Store) -> None:
     build = Builder()
 
     made = store.get_or_build("thing", "k", Step("t"), build)
@@ -45,7 +45,7 @@ def test_what_was_made_once_is_found_with_what_was_said_about_it(store: Store) -
     assert (build.count, made.file.read_text(), made.facts, made.size) == (1, "content", {"digest": "sha256:1"}, 7)
 
 
-def test_another_key_is_another_entry(store: Store) -> None:
+def test_another_key_gives_another_entry(store: Store) -> None:
     store.get_or_build("thing", key_of("one"), Step("t"), Builder("1"))
 
     assert store.find("thing", key_of("two")) is None
@@ -70,7 +70,7 @@ def _delete_the_file(place: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_truncate_the_file, _flip_a_byte, _corrupt_the_facts, _delete_the_file])
-def test_a_damaged_entry_is_not_found_and_made_anew(store: Store, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_entry_is_not_found_and_rebuilt(store: Store, damage: Callable[[Path], None]) -> None:
     build = Builder()
     place = store.get_or_build("thing", "k", Step("t"), build).file.parent
 
@@ -81,7 +81,7 @@ def test_a_damaged_entry_is_not_found_and_made_anew(store: Store, damage: Callab
     assert build.count == 2
 
 
-def test_a_cache_that_was_copied_is_read_once_and_kept(store: Store) -> None:
+def test_a_copied_cache_is_verified_once_and_used(store: Store) -> None:
     entry = store.get_or_build("thing", "k", Step("t"), Builder())
     before = entry.file.stat().st_mtime_ns
     os.utime(entry.file, (1, 1))
@@ -90,7 +90,7 @@ def test_a_cache_that_was_copied_is_read_once_and_kept(store: Store) -> None:
     assert entry.file.stat().st_mtime_ns == before
 
 
-def test_two_builders_at_once_share_one_build(store: Store) -> None:
+def test_concurrent_callers_share_one_build(store: Store) -> None:
     build = Builder()
     together = threading.Barrier(4)
 
@@ -103,7 +103,7 @@ def test_two_builders_at_once_share_one_build(store: Store) -> None:
     assert build.count == 1
 
 
-def test_whoever_waits_for_another_process_says_so(store: Store, cache: Path) -> None:
+def test_a_wait_for_another_process_is_shown_in_the_step(store: Store, cache: Path) -> None:
     noted = threading.Event()
 
     class Listening(Step):
@@ -118,7 +118,7 @@ def test_whoever_waits_for_another_process_says_so(store: Store, cache: Path) ->
     with ThreadPoolExecutor(1) as pool:
         result = pool.submit(store.get_or_build, "thing", "k", step, Builder())
         assert noted.wait(10)
-        assert step.doing == "another process makes thing, waiting for it"
+        assert step.doing == "waiting for another process that builds thing"
         lock.release()
         assert result.result(10).size == 7
 
@@ -126,15 +126,15 @@ def test_whoever_waits_for_another_process_says_so(store: Store, cache: Path) ->
 def test_a_build_that_fails_leaves_nothing(store: Store, cache: Path) -> None:
     def fail(file: Path, scratch: Path) -> dict[str, Any]:
         file.write_text("half")
-        raise TestbedError("no luck")
+        raise TestbedError("broken")
 
-    with pytest.raises(TestbedError, match="no luck"):
+    with pytest.raises(TestbedError, match="broken"):
         store.get_or_build("thing", "k", Step("t"), fail)
 
     assert [entry.name for entry in cache.iterdir()] == ["thing.lock"]
 
 
-def test_what_a_killed_builder_left_is_removed_by_the_next(store: Store, cache: Path) -> None:
+def test_the_next_build_removes_the_unfinished_entry_of_a_killed_one(store: Store, cache: Path) -> None:
     (cache / "thing.part/made").mkdir(parents=True)
     (cache / "thing.part/made/content.tar").write_text("half")
 
@@ -142,15 +142,15 @@ def test_what_a_killed_builder_left_is_removed_by_the_next(store: Store, cache: 
     assert not (cache / "thing.part").exists()
 
 
-def test_a_full_disk_is_told_with_the_cure(store: Store) -> None:
+def test_the_error_for_a_full_disk_has_a_hint(store: Store) -> None:
     def full(file: Path, scratch: Path) -> dict[str, Any]:
         raise OSError(errno.ENOSPC, "No space left on device", str(file))
 
-    with pytest.raises(TestbedError, match=r"content\.tar: No space left on device\n  try: make room"):
+    with pytest.raises(TestbedError, match=r"content\.tar: No space left on device\n  try: free disk space"):
         store.get_or_build("thing", "k", Step("t"), full)
 
 
-def test_old_entries_go_but_the_newest_and_those_just_used_stay(store: Store) -> None:
+def test_old_entries_are_deleted_except_for_the_newest_ones(store: Store) -> None:
     def aged(key: str, hours: float) -> None:
         place = store.get_or_build("thing", key, Step("t"), Builder()).file.parent
         then = time.time() - hours * 3600
@@ -166,7 +166,7 @@ def test_old_entries_go_but_the_newest_and_those_just_used_stay(store: Store) ->
     assert other.exists()
 
 
-def test_entries_that_were_used_within_the_hour_all_stay(store: Store) -> None:
+def test_entries_that_were_used_within_the_last_hour_are_kept(store: Store) -> None:
     for number in range(8):
         store.get_or_build("thing", f"k{number}", Step("t"), Builder())
 

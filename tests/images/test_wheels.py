@@ -17,7 +17,7 @@ def base(distribution: Any) -> Path:
     return python_base.layer(python_base.resolve(), Step("t")).file
 
 
-def test_pip_is_told_the_images_python_its_machine_and_to_check_the_hashes(base: Path, pip: Any) -> None:
+def test_pip_downloads_for_the_images_python_and_architecture_and_checks_hashes(base: Path, pip: Any) -> None:
     wheels.layer(wheels.Wheels("3.13", "base"), base, Step("t"))
 
     (call,) = pip.calls
@@ -28,9 +28,7 @@ def test_pip_is_told_the_images_python_its_machine_and_to_check_the_hashes(base:
     assert call.endswith(f"--requirement {wheels.requirements()}")
 
 
-def test_the_layer_holds_the_modules_and_their_byte_code_without_what_only_developers_need(
-    base: Path, pip: Any
-) -> None:
+def test_the_layer_contains_modules_and_byte_code_but_no_development_files(base: Path, pip: Any) -> None:
     entry = wheels.layer(wheels.Wheels("3.13", "base"), base, Step("t"))
 
     with tarfile.open(entry.file) as tar:
@@ -42,13 +40,15 @@ def test_the_layer_holds_the_modules_and_their_byte_code_without_what_only_devel
     assert entry.facts["wheels"] == ["grpcio-1.0-py3-none-any.whl"]
 
 
-def test_another_python_or_another_base_is_another_layer() -> None:
+def test_another_python_or_another_base_gives_another_layer() -> None:
     keys = {wheels.Wheels(python, base).key for python in ("3.12", "3.13") for base in ("one", "two")}
 
     assert len(keys) == 4
 
 
-def test_a_pip_that_fails_is_quoted_with_a_way_out(base: Path, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_failed_pip_has_its_output_and_a_hint(
+    base: Path, script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         wheels, "_pip", lambda: [str(script("pip", "echo THESE PACKAGES DO NOT MATCH THE HASHES >&2; exit 1"))]
     )
@@ -57,7 +57,7 @@ def test_a_pip_that_fails_is_quoted_with_a_way_out(base: Path, script: Any, monk
         wheels.layer(wheels.Wheels("3.13", "base"), base, Step("t"))
 
 
-def test_without_pip_the_error_says_how_to_get_it(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_pip_has_a_hint(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)
 

@@ -164,17 +164,17 @@ def test_an_unreachable_server_is_an_error_without_a_status(kubeconfig: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "hint"),
+    ("error", "hint"),
     [
         ("certificate is not yet valid", "check this host's clock, which says"),
         ("hostname mismatch", "hostname mismatch$"),
     ],
 )
 def test_the_error_for_an_expired_certificate_names_the_clock(
-    said: str, hint: str, kube: Kube, monkeypatch: pytest.MonkeyPatch
+    error: str, hint: str, kube: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise urllib3.exceptions.SSLError(f"certificate verify failed: {said}")
+        raise urllib3.exceptions.SSLError(f"certificate verify failed: {error}")
 
     monkeypatch.setattr(Transport, "send", refuse)
     with pytest.raises(ApiError, match=hint):
@@ -357,12 +357,12 @@ def test_a_refused_watch_is_an_error(server: ApiServer, kube: Kube) -> None:
 def test_patience_lengthens_timeouts_but_never_shortens_them(
     server: ApiServer, kube: Kube, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
 ) -> None:
-    asked: list[float] = []
+    timeouts: list[float] = []
     transport = kube._transport.pool
     request = transport.request
 
     def asking(*words: Any, timeout: float, **rest: Any) -> Any:
-        asked.append(timeout)
+        timeouts.append(timeout)
         return request(*words, timeout=timeout, **rest)
 
     monkeypatch.setattr(transport, "request", asking)
@@ -372,7 +372,7 @@ def test_patience_lengthens_timeouts_but_never_shortens_them(
     finally:
         set_patience(1)
 
-    assert asked == [seconds]
+    assert timeouts == [seconds]
 
 
 def test_a_request_may_impersonate_a_user(server: ApiServer, kube: Kube) -> None:

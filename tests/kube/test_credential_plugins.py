@@ -27,9 +27,9 @@ def _plugin(folder: Path, script: str) -> str:
     return str(file)
 
 
-def _access(folder: Path, script: str, **said: Any) -> Access:
-    said = {"apiVersion": VERSION, "command": _plugin(folder, script), **said}
-    return load_access(ApiServer("http://127.0.0.1:1").kubeconfig(folder, exec=said), None)
+def _access(folder: Path, script: str, **fields: Any) -> Access:
+    config = {"apiVersion": VERSION, "command": _plugin(folder, script), **fields}
+    return load_access(ApiServer("http://127.0.0.1:1").kubeconfig(folder, exec=config), None)
 
 
 def _giving(status: Any, version: str = VERSION) -> str:
@@ -66,20 +66,20 @@ def test_a_plugin_is_not_run_if_there_is_a_token(tmp_path: Path) -> None:
 
 
 def test_a_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> None:
-    script = f'echo "$1 $MORE" > {tmp_path}/told; echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; ' + _giving(
+    script = f'echo "$1 $MORE" > {tmp_path}/received; echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; ' + _giving(
         {"token": "t"}
     )
     more = [{"name": "MORE", "value": "2"}]
     credential_plugins.resolve_credentials(_access(tmp_path, script, args=["1"], env=more, provideClusterInfo=True))
     info = json.loads((tmp_path / "info").read_text())
-    assert (tmp_path / "told").read_text() == "1 2\n"
+    assert (tmp_path / "received").read_text() == "1 2\n"
     assert info["spec"] == {"interactive": False, "cluster": {"server": "http://127.0.0.1:1"}}
     assert (info["apiVersion"], info["kind"]) == (VERSION, "ExecCredential")
 
 
 def test_a_missing_plugin_is_a_usage_error(tmp_path: Path) -> None:
-    said = {"apiVersion": VERSION, "command": "aws-missing", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
-    found = load_access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=said), None)
+    config = {"apiVersion": VERSION, "command": "aws-missing", "args": ["SECRET"], "installHint": "Get it\nfrom here."}
+    found = load_access(ApiServer("http://127.0.0.1:1").kubeconfig(tmp_path, exec=config), None)
     with pytest.raises(
         UsageError, match=r"credential plugin aws-missing of http.* was not found\n  try: Get it from here."
     ):
@@ -87,7 +87,7 @@ def test_a_missing_plugin_is_a_usage_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         (
             "echo first >&2; echo your session is over >&2; echo SECRET; exit 3",
@@ -102,11 +102,11 @@ def test_a_missing_plugin_is_a_usage_error(tmp_path: Path) -> None:
         (_giving({"token": "SECRET"}, "other/v1"), "printed another version"),
     ],
 )
-def test_a_failure_is_one_message_without_secrets(tmp_path: Path, script: str, said: str) -> None:
+def test_a_failure_is_one_message_without_secrets(tmp_path: Path, script: str, message: str) -> None:
     found = _access(
         tmp_path, script, args=["SECRET"], env=[{"name": "A", "value": "SECRET"}], installHint="Log in first."
     )
-    with pytest.raises(TestbedError, match=f"credential plugin .*give-token of http.*{said}") as failed:
+    with pytest.raises(TestbedError, match=f"credential plugin .*give-token of http.*{message}") as failed:
         credential_plugins.resolve_credentials(found)
     assert "Log in first." in failed.value.hint
     assert "SECRET" not in str(failed.value)
@@ -120,32 +120,32 @@ def test_a_plugin_that_does_not_finish_times_out(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"interactiveMode": "Always"}, "requires interactive input"),
         ({"env": [{"SECRET": 1}]}, "its env must be a list"),
         ({"apiVersion": ""}, "needs a command and an apiVersion"),
     ],
 )
-def test_an_invalid_plugin_configuration_is_a_usage_error(tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_an_invalid_plugin_configuration_is_a_usage_error(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         credential_plugins.resolve_credentials(_access(tmp_path, "true", **more))
 
 
 def test_a_plugin_is_run_again_when_the_credentials_expire(tmp_path: Path) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t", "expirationTimestamp": soon})
+    script = f"echo x >> {tmp_path}/runs; " + _giving({"token": "t", "expirationTimestamp": soon})
     with api_server.running() as server:
-        said = {"apiVersion": VERSION, "command": _plugin(tmp_path, script)}
-        kube = Kube(server.kubeconfig(tmp_path, exec=said))
+        config = {"apiVersion": VERSION, "command": _plugin(tmp_path, script)}
+        kube = Kube(server.kubeconfig(tmp_path, exec=config))
         kube.request("GET", "/version")
-    assert len((tmp_path / "asked").read_text().split()) >= 2
+    assert len((tmp_path / "runs").read_text().split()) >= 2
 
 
 def test_a_plugin_is_run_once_while_the_credentials_are_valid(tmp_path: Path) -> None:
-    script = f"echo x >> {tmp_path}/asked; " + _giving({"token": "t"})
+    script = f"echo x >> {tmp_path}/runs; " + _giving({"token": "t"})
     with api_server.running() as server:
         kube = Kube(server.kubeconfig(tmp_path, exec={"apiVersion": VERSION, "command": _plugin(tmp_path, script)}))
         kube.request("GET", "/version")
         kube.request("GET", "/version")
-    assert (tmp_path / "asked").read_text() == "x\n"
+    assert (tmp_path / "runs").read_text() == "x\n"

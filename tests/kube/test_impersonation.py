@@ -141,7 +141,7 @@ def test_a_second_impersonation_is_refused(server: Server, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("user", "said"),
+    ("user", "message"),
     [
         ({"as": 0}, "as of its user must be a string"),
         ({"as": "a\r\nX: y"}, "as of its user contains a character"),
@@ -154,6 +154,6 @@ def test_a_second_impersonation_is_refused(server: Server, tmp_path: Path) -> No
         ({"as": "", "as-uid": "7"}, "has as-uid without as"),
     ],
 )
-def test_invalid_impersonation_is_refused(user: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_invalid_impersonation_is_refused(user: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         impersonation.headers(user, "file")

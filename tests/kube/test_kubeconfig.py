@@ -78,7 +78,7 @@ def test_several_files_are_merged_as_by_kubectl(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("sections", "said"),
+    ("sections", "message"),
     [
         ({}, "has no current context"),
         ({"current-context": "x"}, "has no context x"),
@@ -90,8 +90,8 @@ def test_several_files_are_merged_as_by_kubectl(tmp_path: Path, monkeypatch: pyt
         ({"current-context": "one", "contexts": ["nonsense"]}, "has no context one"),
     ],
 )
-def test_an_incomplete_kubeconfig_is_a_usage_error(tmp_path: Path, sections: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_an_incomplete_kubeconfig_is_a_usage_error(tmp_path: Path, sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         load_access(_file(tmp_path / "config", **sections), None)
 
 
@@ -109,8 +109,8 @@ def _pair(end: datetime) -> bytes:
     return made.sign(key, hashes.SHA256()).public_bytes(pem) + key.private_bytes(pem, *plain)
 
 
-@pytest.mark.parametrize(("days", "said"), [(-1, "its client certificate expired on "), (1, "")])
-def test_an_expired_certificate_is_detected(tmp_path: Path, days: int, said: str) -> None:
+@pytest.mark.parametrize(("days", "message"), [(-1, "its client certificate expired on "), (1, "")])
+def test_an_expired_certificate_is_detected(tmp_path: Path, days: int, message: str) -> None:
     (tmp_path / "u.crt").write_bytes(_certificate(datetime.now(UTC) + timedelta(days=days)))
     file = _file(
         tmp_path / "config",
@@ -119,8 +119,8 @@ def test_an_expired_certificate_is_detected(tmp_path: Path, days: int, said: str
         users=[USER],
         **{"current-context": "one"},
     )
-    assert load_access(file, None).expired().startswith(said)
-    assert bool(load_access(file, None).expired()) is bool(said)
+    assert load_access(file, None).expired().startswith(message)
+    assert bool(load_access(file, None).expired()) is bool(message)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_errors_do_not_quote_the_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "config").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(UsageError, match="cannot be read: ") as raised:
         load_access(tmp_path / "config", None)
-    told = "".join(traceback.format_exception(raised.value))
-    assert "SECRET" not in told
+    text = "".join(traceback.format_exception(raised.value))
+    assert "SECRET" not in text
 
 
 def test_errors_name_the_line(tmp_path: Path) -> None:

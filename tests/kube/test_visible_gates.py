@@ -74,7 +74,7 @@ def test_a_gate_is_off_if_its_field_is_dropped(gate: str) -> None:
 
 def test_nothing_is_created_without_dry_runs() -> None:
     server = Server()
-    server.create = None  # type: ignore[assignment,method-assign]  # nobody calls it
+    server.create = None  # type: ignore[assignment,method-assign]  # never called
     assert visible_gates(server, "v1.37.0", dry_runs=False) == {}  # type: ignore[arg-type]  # the fake
 
 

@@ -101,10 +101,10 @@ def test_an_installed_driver_needs_no_install_section_and_runs_on_all_nodes(fold
 
 def test_features_are_declared_or_derived_from_other_keys(folder: Path) -> None:
     assert load(folder, FULL).features == {"identity", *EXEMPTIBLE}
-    said = (
+    section = (
         "  features: [device-status]\n  examples: {matchAttribute: resource.kubernetes.io/pcieRoot, capacity: memory}\n"
     )
-    file = load(folder, FULL + said)
+    file = load(folder, FULL + section)
     assert file.features - EXEMPTIBLE.keys() == {
         "identity",
         "device-status",
@@ -125,8 +125,8 @@ def test_a_feature_that_another_key_declares_is_refused(folder: Path, name: str)
     [("device-statuss", "did you mean device-status?"), ("gpu", "known: device-status, health, metadata")],
 )
 def test_an_unknown_feature_is_refused(folder: Path, word: str, hint: str) -> None:
-    said = rf"spec\.features\[0\]: is '{word}', which is not a feature; {re.escape(hint)}"
-    with pytest.raises(UsageError, match=said):
+    message = rf"spec\.features\[0\]: is '{word}', which is not a feature; {re.escape(hint)}"
+    with pytest.raises(UsageError, match=message):
         load(folder, f"{FULL}  features: [{word}]\n")
 
 
@@ -143,8 +143,8 @@ def test_a_driver_has_the_features_that_it_is_not_exempt_from(folder: Path) -> N
     ],
 )
 def test_an_unknown_exemption_is_refused(folder: Path, word: str, hint: str) -> None:
-    said = rf"spec\.exempt\[0\]: is '{word}', which is not a possible exemption; {re.escape(hint)}"
-    with pytest.raises(UsageError, match=said):
+    message = rf"spec\.exempt\[0\]: is '{word}', which is not a possible exemption; {re.escape(hint)}"
+    with pytest.raises(UsageError, match=message):
         load(folder, f"{FULL}  exempt: [{word}]\n")
 
 
@@ -169,11 +169,11 @@ def test_every_key_that_declares_a_feature_exists() -> None:
 
 
 def test_a_class_declares_its_feature(folder: Path) -> None:
-    said = (
+    section = (
         "  classes: {taints: t.example.com, capacity: c.example.com}\n"
         "  sharing: {capacity: memory, half: 8Gi, tooMuch: 10Gi}\n  otherDevices: {type: [mig]}\n"
     )
-    file = load(folder, FULL + said)
+    file = load(folder, FULL + section)
     assert file.features - EXEMPTIBLE.keys() == {"identity", "taints", "capacity", "sharing-limits"}
     assert (file.classes.taints, file.classes.binding) == ("t.example.com", None)
     assert file.other_devices == {"type": ("mig",)}
@@ -187,12 +187,12 @@ def test_a_class_of_shared_devices_needs_the_sharing_section(folder: Path) -> No
 @pytest.mark.parametrize("key", ["half", "uneven", "rounded", "tooMuch"])
 def test_an_invalid_quantity_is_reported_with_its_line(folder: Path, key: str) -> None:
     amounts = {"half": "8Gi", "uneven": "1.5e3", "rounded": ".5", "tooMuch": "100m"}
-    said = "  classes: {capacity: c.example.com}\n  sharing:\n    capacity: memory\n"
+    section = "  classes: {capacity: c.example.com}\n  sharing:\n    capacity: memory\n"
     lines = [f"    {name}: '{value}'\n" for name, value in amounts.items()]
-    assert load(folder, FULL + said + "".join(lines)).sharing
+    assert load(folder, FULL + section + "".join(lines)).sharing
     wrong = [f"    {name}: {'banana' if name == key else repr(value)}\n" for name, value in amounts.items()]
     with pytest.raises(UsageError, match=rf"driver.yaml:\d+: spec.sharing.{key}: is 'banana', but must be a quantity"):
-        load(folder, FULL + said + "".join(wrong))
+        load(folder, FULL + section + "".join(wrong))
 
 
 def test_the_probe_finds_every_device_in_the_output(folder: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_driver_file_survives_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS name"),
+        ("driver: gpu.dra-testbed.example", "driver: GPU", "spec.driver: is 'GPU', but must be a DNS subdomain"),
         (
             "driver: gpu.dra-testbed.example",
             f"driver: {'a' * 64}",

@@ -99,7 +99,7 @@ def test_the_defaults_of_every_locked_kubernetes_are_accepted(minor: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("resource.k8s.io/v9", "true", r"no resource\.k8s\.io/v9"),
         ("resource.k8s.io/v1beta1", "maybe", "must be true or false"),
@@ -107,8 +107,8 @@ def test_the_defaults_of_every_locked_kubernetes_are_accepted(minor: str) -> Non
         ("api/everything", "true", "is not an API"),
     ],
 )
-def test_an_invalid_runtime_config_is_refused(key: str, value: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_an_invalid_runtime_config_is_refused(key: str, value: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         check_runtime_config({key: value}, {"v1": True, "v1beta1": False})
 
 

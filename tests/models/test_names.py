@@ -55,7 +55,7 @@ def test_other_names_of_drivers_are_refused(name: str) -> None:
 
 
 def test_names_of_namespaces_have_no_dots() -> None:
-    with pytest.raises(ValidationError, match="must be a DNS name"):
+    with pytest.raises(ValidationError, match="must be a DNS label"):
         TypeAdapter(LabelName).validate_python("a.b")
 
 

@@ -16,6 +16,8 @@ from testbed.models.strict import Strict, check, check_flags, existing_file
 class Part(Strict):
     file: Annotated[Path, AfterValidator(existing_file)] | None = None
     long_name: str = "x"
+    path: str = Field("/", pattern="^/")
+    shout: str = Field("A", pattern="^[A-Z]+$")
 
 
 class Whole(Strict):
@@ -39,11 +41,15 @@ def problems(text: str) -> list[str]:
     ("text", "problem"),
     [
         ("cuont: 3", "1: cuont: is not a known key; did you mean count?"),
+        ("cuont:", "1: cuont: is not a known key; did you mean count?"),
         ("part:\n  longname: x", "2: part.longname: is not a known key; did you mean longName?"),
         ("part:\n  long_name: x", "2: part.long_name: is not a known key; did you mean longName?"),
         ("longName: x", "1: longName: is not a known key; did you mean part.longName?"),
         ("parts:\n- {}\n- fil: x", "3: parts[1].fil: is not a known key; did you mean file?"),
         ("count: 0", "1: count: is 0, but must be 1 or more"),
+        ("part: {path: a}", "1: part.path: is 'a', but must be an absolute path"),
+        ("part: {shout: a}", "1: part.shout: is 'a', but must match the pattern ^[A-Z]+$"),
+        ("other: 1", "1: other: is not a known key; known: count, kind, part, parts, switches, word"),
         ("count: 10000", "1: count: is 10000, but must be 9 or less"),
         ("count: 1.5", "1: count: is the number 1.5, but must be an integer"),
         ("count: '3'", "1: count: is the string '3', but must be an integer"),

@@ -92,9 +92,9 @@ def test_an_ignored_sighup_stays_ignored(judge: Judge) -> None:
 def test_an_interrupted_session_reports_that_no_requirement_was_tested_and_its_duration(judge: Judge) -> None:
     run = _interrupted(judge, "SIGINT", 60)
     assert run.report.reasons == (
-        "the run did not come to its end",
+        "the run did not finish",
         "T-001: no verdict",
-        "no requirement was tested to its end",
+        "no requirement was tested completely",
     )
 
 
@@ -119,7 +119,7 @@ def test_a_session_that_stops_at_a_failure_is_finished_only_if_no_test_is_left(
     run = judge(bad + left, "-x")
     assert run.result.ret == pytest.ExitCode.TESTS_FAILED
     assert run.report.finished is finished
-    assert ("the run did not come to its end" in run.output) is not finished
+    assert ("the run did not finish" in run.output) is not finished
 
 
 @pytest.mark.parametrize(("second", "code"), [("SIGINT", pytest.ExitCode.INTERRUPTED), ("SIGTERM", -signal.SIGTERM)])

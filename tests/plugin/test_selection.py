@@ -57,7 +57,7 @@ def test_naming_whole_suites_is_not_a_selection(judge: Judge, pytester: pytest.P
 def test_a_requirement_with_a_deselected_case_is_excluded(judge: Judge, words: tuple[str, ...]) -> None:
     run = judge(_CASES, *words)
     assert run.verdicts == {"T-001": "excluded"}
-    assert run.row("T-001").message == "passed so far; cases not selected on the command line: 1"
+    assert run.row("T-001").message == "passed, but some of its cases were not selected: 1"
     assert (run.report.result, run.result.ret) == ("partial", 0)
 
 

@@ -58,13 +58,13 @@ def test_a_run_that_passed_is_conformant() -> None:
     assert made.reasons == ()
 
 
-def test_every_beginning_of_a_run_gives_a_report_that_is_not_green() -> None:
+def test_a_truncated_log_never_gives_a_green_report() -> None:
     whole = _log(_done(1, "pass"), _done(2, "pass"), known=[_known(1), _known(2)])
     for length in range(1, len(whole)):
         made = report.build(whole[:length])
         assert made.result is Result.INCOMPLETE
         assert exit_code(made) == 4
-        assert "the run did not come to its end" in made.reasons
+        assert "the run did not finish" in made.reasons
     assert report.build(whole).result is Result.CONFORMANT
 
 
@@ -91,31 +91,31 @@ def test_all_cases_of_a_requirement_count() -> None:
     assert _verdicts(report.build(_log(both[0], known=known))) == [None]
 
 
-def test_failed_and_tried_again_is_flaky() -> None:
+def test_a_failure_before_a_pass_is_flaky() -> None:
     made = report.build(_log(_done(1, "fail", message="lost a race"), _done(1, "pass"), known=[_known(1)]))
     assert (made.requirements[0].verdict, made.requirements[0].attempts) == (Verdict.FLAKY, 2)
     assert made.requirements[0].message == "lost a race"
     assert made.result is Result.NON_CONFORMANT
 
 
-def test_failed_and_then_our_own_error_is_a_failure_that_is_told_as_one() -> None:
+def test_a_failure_before_an_error_is_a_failure_with_its_message() -> None:
     again = _done(1, "error", message="no answer", evidence="evidence/later")
     tried = [_done(1, "fail", message="no device", evidence="evidence/first"), again]
     made = report.build(_log(*tried, known=[_known(1)])).requirements[0]
     assert (made.verdict, made.message, made.evidence) == (Verdict.FAIL, "no device", "evidence/first")
 
 
-def test_a_run_in_which_tests_only_found_nothing_to_judge_has_tested_nothing() -> None:
+def test_a_run_in_which_all_tests_found_nothing_to_judge_is_incomplete() -> None:
     made = report.build(_log(_done(1, "not-applicable", message="no parts"), known=[_known(1)]))
     assert (made.result, made.reasons) == (Result.INCOMPLETE, ("no requirement was tested",))
     assert made.requirements[0].message == "no parts"
 
 
-def test_a_requirement_of_which_only_some_cases_were_selected_is_excluded_unless_one_failed() -> None:
+def test_a_requirement_with_deselected_cases_is_excluded_unless_one_failed() -> None:
     known = [_known(1, left_out=2), _known(2)]
     made = report.build(_log(_done(1, "pass"), _done(2, "pass"), known=known))
     assert _verdicts(made) == [Verdict.EXCLUDED, Verdict.PASS]
-    assert made.requirements[0].message == "passed so far; cases not selected on the command line: 2"
+    assert made.requirements[0].message == "passed, but some of its cases were not selected: 2"
     assert made.result is Result.PARTIAL
     failed = report.build(_log(_done(1, "fail"), _done(2, "pass"), known=known))
     assert failed.result is Result.NON_CONFORMANT
@@ -126,12 +126,12 @@ def test_excluded_requirements_make_it_partial_and_are_counted() -> None:
     assert (made.result, made.reasons) == (Result.PARTIAL, ("1 excluded",))
 
 
-def test_a_run_that_never_began_gives_no_report() -> None:
+def test_a_run_that_did_not_begin_has_no_report() -> None:
     with pytest.raises(Incomplete):
         report.build([])
 
 
-def test_a_report_is_written_from_a_file_that_was_cut_off_anywhere(tmp_path: Path) -> None:
+def test_a_report_is_written_from_a_log_that_is_truncated_anywhere(tmp_path: Path) -> None:
     whole = "".join(json.dumps(each) + "\n" for each in _log(_done(1, "pass"), known=[_known(1)]))
     begun = whole.index("\n") + 1
     for cut in range(begun, len(whole), 7):
@@ -168,7 +168,7 @@ def test_only_a_report_folder_is_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verdict", [None, *Verdict])
-def test_junit_counts_what_it_holds(verdict: Verdict | None) -> None:
+def test_the_counts_in_junit_match_its_cases(verdict: Verdict | None) -> None:
     facts: dict[str, Any] = (
         {} if verdict in (None, Verdict.PASS, Verdict.FAIL, Verdict.ERROR) else {"verdict": verdict, "reason": "why"}
     )
@@ -183,7 +183,7 @@ def test_junit_counts_what_it_holds(verdict: Verdict | None) -> None:
 
 
 def _check_xunit2(root: ElementTree.Element) -> None:
-    """The parts of the schema that we use: elements in order, attributes known, required ones there."""
+    """Check the parts of the schema that we use: order of elements, known and required attributes."""
     allowed = {
         "testsuites": ({"name"}, {"testsuite"}),
         "testsuite": (
@@ -203,7 +203,7 @@ def _check_xunit2(root: ElementTree.Element) -> None:
     assert [child.tag for child in root[0]] == ["properties", "testcase"]
 
 
-def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
+def test_the_table_shows_verdict_cause_and_result() -> None:
     message = "expected pod a to run\n  likely cause: no socket [x]\n  last seen: Pending"
     made = report.build(_log(_done(1, "fail", message=message), known=[_known(1)]))
     console = Console(width=120)
@@ -216,7 +216,7 @@ def test_the_table_says_the_verdict_the_cause_and_the_result() -> None:
     assert "gpu.example is non-conformant: 1 fail; 10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
 
 
-def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> None:
+def test_the_table_counts_excluded_requirements_without_listing_them() -> None:
     left_out = _known(2, verdict="excluded", reason="not selected")
     made = report.build(_log(_done(1, "pass"), known=[_known(1), left_out]))
     console = Console(width=120)
@@ -227,7 +227,7 @@ def test_the_table_counts_what_was_left_out_by_choice_and_does_not_list_it() -> 
     assert "1 pass, 1 excluded" in shown.get()
 
 
-def test_the_table_sums_up_what_cannot_be_judged_here_by_reason_and_the_report_keeps_all() -> None:
+def test_the_table_groups_unjudged_requirements_by_reason_and_the_report_lists_all() -> None:
     undeclared = [_known(n, verdict="not-applicable", reason="the driver file does not declare [x]") for n in (2, 3)]
     off = _known(4, verdict="cluster-unsupported", reason="needs A, which is off")
     made = report.build(_log(_done(1, "pass"), known=[_known(1), *undeclared, off]))

@@ -38,21 +38,21 @@ def made(
 
 
 def rows_of(page: str) -> list[list[str]]:
-    """The cells below the table's head, split as GitHub does: at every bar that no backslash precedes."""
+    """Return the cells below the head of the table, split at every bar without a backslash, as GitHub does."""
     lines = [line for line in page.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.replace("\\|", "&bar;").strip("|").split("|")] for line in lines]
 
 
-def test_the_first_line_says_who_and_what_and_the_next_says_how_and_where() -> None:
-    page = summary.markdown(made({"id": "T-001"}, reasons=("the run did not come to its end", "T-001: fail")))
+def test_the_first_line_has_driver_and_result_and_the_next_has_counts_and_environment() -> None:
+    page = summary.markdown(made({"id": "T-001"}, reasons=("the run did not finish", "T-001: fail")))
 
     assert page.startswith("## ❌ gpu.example is non-conformant\n")
     assert "1 pass, 1 fail; 8.2 s; Kubernetes v1.37.1; 2 nodes of local; synthetic hardware" in page
-    assert "- the run did not come to its end\n" in page
+    assert "- the run did not finish\n" in page
     assert "- T-001" not in page
 
 
-def test_what_failed_comes_first_with_its_cause_and_the_place_of_its_evidence() -> None:
+def test_failures_come_first_with_their_cause_and_evidence() -> None:
     said = "expected two devices\n  last seen: one\n  likely cause: the driver gives everybody the first"
     failed = {"id": "T-002", "verdict": "fail", "message": said, "evidence": "evidence/T-002"}
 
@@ -76,7 +76,7 @@ def test_every_verdict_has_its_place(verdict: Verdict | None) -> None:
     assert rows[0][1].strip("*") == (verdict or "no verdict")
 
 
-def test_what_the_driver_says_is_never_markup() -> None:
+def test_messages_of_the_driver_are_never_markup() -> None:
     message = "a | b <img src=x> `c` *d* [e](f) \\| &lt;"
     (row,) = rows_of(summary.markdown(made({"id": "T-001", "verdict": "fail", "message": message})))
 
@@ -84,15 +84,15 @@ def test_what_the_driver_says_is_never_markup() -> None:
     assert row[2] == r"It works.<br>→ a &bar; b \<img src=x\> \`c\` \*d\* \[e\](f) \\&bar; \&lt;"
 
 
-def test_a_cause_without_end_is_cut() -> None:
+def test_a_long_cause_is_shortened() -> None:
     page = summary.markdown(made({"id": "T-001", "verdict": "fail", "message": "x" * 100_000}))
 
     assert len(page) < 2000
 
 
-def test_a_run_that_broke_before_there_was_a_report_says_so_and_shows_its_last_lines(tmp_path: Path) -> None:
+def test_the_page_of_a_run_without_a_report_has_the_last_lines_of_its_log(tmp_path: Path) -> None:
     log = "\n".join(f"line {number}" for number in range(100)) + "\n<b>kubelet</b> died\n"
-    page = summary.of_folder(tmp_path / "nowhere", code=3, log=log)
+    page = summary.page_of_folder(tmp_path / "nowhere", code=3, log=log)
 
     assert "## ⚠️ No verdict" in page
     assert "exit code 3: the harness or the environment failed, not the driver" in page
@@ -101,26 +101,26 @@ def test_a_run_that_broke_before_there_was_a_report_says_so_and_shows_its_last_l
     assert "line 50" not in page
 
 
-def test_the_page_of_a_testbed_that_did_not_come_up_names_the_place_of_its_logs(tmp_path: Path) -> None:
+def test_the_page_of_a_testbed_that_did_not_come_up_names_its_logs(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     report_folder.keep_bring_up_logs(tmp_path / "report", tmp_path / "logs", "no nodes")
 
-    assert "`evidence/bring-up`" in summary.of_folder(tmp_path / "report", code=3)
-    assert "evidence" not in summary.of_folder(tmp_path / "other", code=3)
+    assert "`evidence/bring-up`" in summary.page_of_folder(tmp_path / "report", code=3)
+    assert "evidence" not in summary.page_of_folder(tmp_path / "other", code=3)
 
 
-def test_a_report_that_was_only_opened_is_no_verdict(tmp_path: Path) -> None:
+def test_an_early_report_is_not_a_verdict(tmp_path: Path) -> None:
     first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
     EarlyReport(tmp_path, first).begin()
 
-    assert "No verdict" in summary.of_folder(tmp_path, code=137)
+    assert "No verdict" in summary.page_of_folder(tmp_path, code=137)
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", '{"event": "run-started", "time": 1}\n', "nonsense\n"])
-def test_events_that_are_no_run_give_no_verdict(tmp_path: Path, content: str) -> None:
+def test_events_of_no_run_give_no_verdict(tmp_path: Path, content: str) -> None:
     (tmp_path / events.FILE).write_text(content)
 
-    assert "No verdict" in summary.of_folder(tmp_path)
+    assert "No verdict" in summary.page_of_folder(tmp_path)
 
 
 def test_the_command_prints_the_page_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,12 +14,12 @@ HARDWARE = data("manifests") / "hardware"
 
 
 def slice_of(
-    *devices: Object, driver: str = "gpu.example", pool: str = "node-1", **where: Object | str | bool
+    *devices: Object, driver: str = "gpu.example", pool: str = "node-1", **scope: Object | str | bool
 ) -> Object:
-    said = {"name": pool, "generation": 1, "resourceSliceCount": 1}
+    reference = {"name": pool, "generation": 1, "resourceSliceCount": 1}
     return {
         "metadata": {"name": f"{driver}-{pool}"},
-        "spec": {"driver": driver, **(where or {"nodeName": pool}), "pool": said, "devices": list(devices)},
+        "spec": {"driver": driver, **(scope or {"nodeName": pool}), "pool": reference, "devices": list(devices)},
     }
 
 
@@ -36,20 +36,20 @@ def named(groups: list[tuple[Any, list[PublishedDevice]]]) -> list[tuple[Any, li
     return [(key, [each.name for each in devices]) for key, devices in groups]
 
 
-def test_devices_of_several_drivers_stand_in_one_place() -> None:
+def test_devices_of_several_drivers_share_a_location() -> None:
     gpus = slice_of(device("gpu-0", 0, "pci0000:10"), device("gpu-1", 1, "pci0000:80"))
     nics = slice_of(device("nic-0", 0, "pci0000:10"), device("odd-0"), driver="nic.example")
-    (place,) = locations([gpus, nics])
-    assert (place.name, place.where, place.drivers) == ("node-1", "", ("gpu.example", "nic.example"))
-    assert named(place.by_numa()) == [(0, ["gpu-0", "nic-0"]), (1, ["gpu-1"]), (None, ["odd-0"])]
-    assert named(by_root(place.devices)) == [
+    (location,) = locations([gpus, nics])
+    assert (location.name, location.scope, location.drivers) == ("node-1", "", ("gpu.example", "nic.example"))
+    assert named(location.by_numa()) == [(0, ["gpu-0", "nic-0"]), (1, ["gpu-1"]), (None, ["odd-0"])]
+    assert named(by_root(location.devices)) == [
         ("pci0000:10", ["gpu-0", "nic-0"]),
         ("pci0000:80", ["gpu-1"]),
         ("", ["odd-0"]),
     ]
 
 
-def test_nodes_come_first_and_one_can_be_asked_for() -> None:
+def test_nodes_come_first_and_one_can_be_selected() -> None:
     rule = {"key": "rack", "operator": "In", "values": ["a", "b"]}
     selector = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     slices = [
@@ -58,20 +58,20 @@ def test_nodes_come_first_and_one_can_be_asked_for() -> None:
         slice_of(pool="node-2"),
         slice_of(pool="node-1"),
     ]
-    found = [(place.name, place.where) for place in locations(slices)]
+    found = [(location.name, location.scope) for location in locations(slices)]
     assert found == [("node-1", ""), ("node-2", ""), ("fabric", "any node"), ("box", "nodes with rack In a, b")]
-    assert [place.name for place in locations(slices, "node-2")] == ["node-2", "fabric", "box"]
+    assert [location.name for location in locations(slices, "node-2")] == ["node-2", "fabric", "box"]
 
 
-def test_only_the_newest_generation_is_there_and_a_half_pool_is_known() -> None:
+def test_only_the_newest_generation_is_used_and_incomplete_pools_are_marked() -> None:
     old, new = slice_of(device("gpu-0")), slice_of(device("gpu-1"))
     new["spec"]["pool"] |= {"generation": 2, "resourceSliceCount": 2}
-    (place,) = locations([old, new])
-    assert [each.name for each in place.devices] == ["gpu-1"]
-    assert not place.pools[0].complete
+    (location,) = locations([old, new])
+    assert [each.name for each in location.devices] == ["gpu-1"]
+    assert not location.pools[0].complete
 
 
-def test_what_is_special_of_a_device_is_told() -> None:
+def test_taints_sharing_and_binding_conditions_are_read() -> None:
     taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
     more: Object = {
         "capacity": {"memory": {"value": "8Gi"}}, "taints": [taint, {"key": "c", "effect": "None"}],
@@ -79,17 +79,17 @@ def test_what_is_special_of_a_device_is_told() -> None:
     }  # fmt: skip
     (found,) = locations([slice_of(device("gpu-0", **more))])[0].devices
     assert found.taints == ("a=b:NoSchedule", "c:None")
-    assert (found.shared, found.conditions, found.capacity) == (True, ("x/ready",), {"memory": "8Gi"})
+    assert (found.shared, found.binding_conditions, found.capacity) == (True, ("x/ready",), {"memory": "8Gi"})
 
 
-def test_neighbours_that_look_alike_stand_together() -> None:
+def test_similar_neighbours_are_grouped() -> None:
     devices = [PublishedDevice("d", "p", str(index), {"model": "a" if index < 3 else "b"}, {}) for index in range(5)]
     assert [[each.name for each in group] for group in group_similar(devices)] == [["0", "1", "2"], ["3", "4"]]
 
 
-def test_data_for_programs_is_plain() -> None:
-    (place,) = locations([slice_of(device("gpu-0", 0, "pci0000:10"))])
-    found = place.as_data()
+def test_a_location_is_converted_to_plain_data() -> None:
+    (location,) = locations([slice_of(device("gpu-0", 0, "pci0000:10"))])
+    found = location.as_data()
     assert found["pools"] == [
         {"driver": "gpu.example", "pool": "node-1", "generation": 1, "slices": 1, "complete": True}
     ]
@@ -97,15 +97,15 @@ def test_data_for_programs_is_plain() -> None:
     assert found["devices"][0]["attributes"]["model"] == "F100"
 
 
-def test_a_hardware_file_is_looked_at_through_the_driver_itself() -> None:
+def test_the_slices_of_a_hardware_file_come_from_the_fake_driver() -> None:
     found: list[Location] = locations(expected_slices(HARDWARE / "fabric.yaml", "n"))
-    assert [(place.name, len(place.devices)) for place in found] == [
+    assert [(location.name, len(location.devices)) for location in found] == [
         ("n", 1),
         ("fabric-ports", 16),
         ("accelerator-box", 4),
     ]
 
 
-def test_a_wrong_hardware_file_is_the_users_error() -> None:
+def test_an_invalid_hardware_file_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="is not a valid hardware file"):
         expected_slices(HARDWARE.parent / "drivers" / "fake-gpu.yaml", "n")

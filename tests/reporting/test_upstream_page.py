@@ -1,4 +1,4 @@
-"""What others ask, and what covers it: the file, the suites and the page say the same."""
+"""Items of upstream tests and the requirements that cover them: file, suites and page must agree."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _entry(number: int, *covers: str, function: str = "test_it") -> Entry:
     return Entry(made, Path("suites/test_t.py"), function, "")
 
 
-def test_every_id_is_covered_or_says_why_not() -> None:
+def test_every_item_is_covered_or_has_a_reason() -> None:
     assert upstream_page.problems(KNOWN, catalogue.read([SUITES])) == []
 
 
-def test_no_group_of_ids_has_a_hole() -> None:
+def test_no_group_of_ids_has_gaps() -> None:
     counts = {
         "L": 18,
         "P": 9,
@@ -59,15 +59,15 @@ def test_no_group_of_ids_has_a_hole() -> None:
     ("asked", "entries", "said"),
     [
         ({"L1": ""}, (), "L1 is covered by nothing, and has no `why`"),
-        ({"L1": "later"}, (_entry(1, "L1"),), "L1 is covered by T-001: take its `why` out"),
+        ({"L1": "later"}, (_entry(1, "L1"),), "L1 is covered by T-001: remove its `why`"),
         ({"L1": "later"}, (_entry(1, "L9"),), "T-001 covers L9, which upstream.yaml does not know"),
         ({"L1": "never"}, (), "L1 has the reason never, which upstream.yaml does not know"),
-        ({"L1": ""}, (_entry(1, "L1"),), "nothing has the reason later"),
+        ({"L1": ""}, (_entry(1, "L1"),), "no item has the reason later"),
     ],
 )
-def test_every_contradiction_is_told(asked: dict[str, str], entries: tuple[Entry, ...], said: str) -> None:
+def test_every_contradiction_is_reported(asked: dict[str, str], entries: tuple[Entry, ...], said: str) -> None:
     assert any(said in each for each in upstream_page.problems(_asked(**asked), Catalogue(entries)))
-    with pytest.raises(UsageError, match="do not agree"):
+    with pytest.raises(UsageError, match="contradict each other"):
         upstream_page.page(_asked(**asked), Catalogue(entries))
 
 
@@ -75,14 +75,14 @@ def test_every_contradiction_is_told(asked: dict[str, str], entries: tuple[Entry
 _CLAUSES = {"ADMIN": 2, "API": 1, "CDI": 1, "PRESCHED": 1, "REGRESS": 1, "SLICE": 4, "STATUS": 2}
 
 
-def test_what_the_catalogue_names_and_nobody_requires_is_not_forgotten() -> None:
+def test_the_page_lists_ideas_without_a_requirement() -> None:
     assert Counter(each.suite for each in KNOWN.catalogue) == _CLAUSES
     page = upstream_page.page(KNOWN, catalogue.read([SUITES]))
     for each in KNOWN.catalogue:
         assert f"| {each.suite} | {each.title} | {KNOWN.reasons[each.why]} |" in page
 
 
-def test_a_reason_that_only_the_catalogue_has_is_one_and_an_unknown_one_is_told() -> None:
+def test_a_reason_may_be_used_by_ideas_alone_and_must_be_known() -> None:
     wanted = [{"suite": "CDI", "title": "hooks", "why": "later"}]
     known = Upstream.model_validate({**_asked().model_dump(), "catalogue": wanted})
     assert upstream_page.problems(known, Catalogue(())) == []
@@ -92,7 +92,7 @@ def test_a_reason_that_only_the_catalogue_has_is_one_and_an_unknown_one_is_told(
     ]
 
 
-def test_the_page_tells_what_is_covered_by_what_and_what_has_no_test_yet() -> None:
+def test_the_page_lists_covering_requirements_and_those_without_a_test() -> None:
     known = Catalogue((_entry(1, "L1"), _entry(2, "L1")), (_entry(3, "L1", "L2", function=""),))
     page = upstream_page.page(_asked(L1="", L2="", L3="later"), known)
 

@@ -42,32 +42,32 @@ def _pytest_that(monkeypatch: pytest.MonkeyPatch, status: int, request: RunReque
     monkeypatch.setattr(process, "call", call)
 
 
-def test_a_pytest_that_was_killed_leaves_an_incomplete_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_killed_pytest_leaves_an_incomplete_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     request = _request(tmp_path)
     _pytest_that(monkeypatch, -9, request, json.dumps(STARTED))
     assert run_suites(request).result is Result.INCOMPLETE
     assert (tmp_path / "junit.xml").exists()
 
 
-def test_a_pytest_that_refused_its_options_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_pytest_that_refuses_its_options_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     request = _request(tmp_path)
     _pytest_that(monkeypatch, 4, request)
     with pytest.raises(UsageError):
         run_suites(request)
 
 
-def test_a_pytest_that_never_began_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_pytest_that_fails_before_any_test_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     request = _request(tmp_path)
     _pytest_that(monkeypatch, 3, request)
     with pytest.raises(TestbedError, match="before any test ran"):
         run_suites(request)
 
 
-def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_failure(
+def test_a_pytest_that_is_interrupted_before_any_test_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def call(*_: object, say: Callable[[str], None], interrupt: signal.Signals, **__: object) -> int:
-        assert interrupt is signal.SIGTERM  # a Python that only begins answers SIGINT with a traceback
+        assert interrupt is signal.SIGTERM  # Python answers SIGINT during its start with a traceback
         say("one moment")
         return -15
 
@@ -77,9 +77,7 @@ def test_a_pytest_that_was_interrupted_before_it_began_is_interrupted_and_no_fai
     assert capsys.readouterr().err == "one moment\n"
 
 
-def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_second_interrupt_leaves_a_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def call(*_: object, **__: object) -> int:
         (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
         raise KeyboardInterrupt
@@ -92,7 +90,7 @@ def test_who_interrupts_twice_has_a_report_of_what_happened_all_the_same(
 
 @pytest.mark.parametrize(("says", "ends"), [(["one moment"], False), (["one moment", "at once"], True)])
 @pytest.mark.parametrize("ran", [True, False])
-def test_who_is_stopped_by_a_signal_ends_with_the_report_unless_nothing_ran_or_he_is_told_twice(
+def test_one_signal_ends_with_the_report_unless_nothing_ran(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: list[str], ends: bool, ran: bool
 ) -> None:
     def call(*_: object, say: Callable[[str], None], **__: object) -> int:
@@ -112,13 +110,13 @@ def test_who_is_stopped_by_a_signal_ends_with_the_report_unless_nothing_ran_or_h
 
 
 @pytest.mark.parametrize(("written", "shown"), [(True, 0), (False, 1)])
-def test_the_table_is_shown_once_by_pytest_or_else_by_us(
+def test_the_table_is_printed_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bool, shown: int
 ) -> None:
     def call(*_: object, **__: object) -> int:
         ended = [{"event": "run-stopped", "time": 101.0}] if written else []
         (tmp_path / events.FILE).write_text("".join(json.dumps(each) + "\n" for each in [STARTED, *ended]))
-        report.write(tmp_path)  # it is there, incomplete, from the beginning
+        report.write(tmp_path)  # an incomplete report exists from the beginning
         return 2
 
     monkeypatch.setattr(process, "call", call)
@@ -126,9 +124,7 @@ def test_the_table_is_shown_once_by_pytest_or_else_by_us(
     assert capsys.readouterr().out.count(f"report: {tmp_path}") == shown
 
 
-def test_the_report_of_an_earlier_run_is_never_taken_for_this_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_report_of_an_earlier_run_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / events.FILE).write_text(json.dumps(STARTED) + "\n")
     request = _request(tmp_path)
     _pytest_that(monkeypatch, 3, request)
@@ -136,7 +132,7 @@ def test_the_report_of_an_earlier_run_is_never_taken_for_this_one(
         run_suites(request)
 
 
-def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
+def test_a_pytest_that_fails_before_any_test_leaves_the_early_report(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first = {name: value for name, value in STARTED.items() if name not in ("event", "time")}
@@ -145,19 +141,17 @@ def test_a_pytest_that_never_began_leaves_the_report_as_it_was_opened(
     _pytest_that(monkeypatch, 3, request)
     with pytest.raises(TestbedError, match="before any test ran"):
         run_suites(request)
-    assert "the run ended before its suites began" in (tmp_path / report.FILE).read_text()
+    assert "the run ended before the first test" in (tmp_path / report.FILE).read_text()
 
 
-def test_the_plugin_is_named_only_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plugin_is_an_option_only_if_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: [])
     assert pytest_process.plugin_options() == ["-p", "testbed.plugin"]
     monkeypatch.setattr(metadata, "entry_points", lambda **_: ["dra_testbed"])
     assert pytest_process.plugin_options() == []
 
 
-def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_suites_import_this_package_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "testbed").mkdir()
     (tmp_path / "testbed/__init__.py").write_text("raise SystemExit('that is another testbed')")
     suite = tmp_path / "suites/test_where.py"
@@ -170,9 +164,7 @@ def test_the_suites_run_with_this_very_testbed_wherever_one_stands(
     assert f"SystemExit: {testbed.__file__}" in ran.stdout
 
 
-def test_no_project_around_the_report_or_the_working_folder_has_a_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_other_projects_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = ['--no-such-option']")
     suites = tmp_path / "lib/suites"
     suites.mkdir(parents=True)
@@ -185,7 +177,7 @@ def test_no_project_around_the_report_or_the_working_folder_has_a_say(
     assert f"SystemExit: {suites}" in ran.stdout
 
 
-def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
+def test_a_report_that_cannot_be_written_is_an_error_with_its_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     request = _request(tmp_path)
@@ -196,7 +188,7 @@ def test_a_report_that_cannot_be_written_is_our_failure_and_says_where(
     assert failed.value.exit_code == 3
 
 
-def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: Path) -> None:
+def test_the_suites_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     suite, pids = tmp_path / "test_long.py", tmp_path / "pid"
     suite.write_text(
         "import os, pathlib, signal\n"
@@ -222,7 +214,7 @@ def test_the_suites_end_with_whoever_runs_them_even_when_he_is_killed(tmp_path: 
         process.kill(suites)
 
 
-def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_empty_log_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     request = _request(tmp_path)
 
     def call(*_: object, **__: object) -> int:
@@ -235,7 +227,7 @@ def test_a_log_that_a_full_disk_kept_empty_is_our_failure(monkeypatch: pytest.Mo
     assert failed.value.exit_code == 3
 
 
-def test_single_tests_can_be_run_wherever_their_suites_lie(tmp_path: Path) -> None:
+def test_single_tests_can_be_run_in_any_folder(tmp_path: Path) -> None:
     suites = folders.data("suites")
     tests = tuple(suites / each for each in ("claims/test_templates.py::test_a", "sharing/test_pods.py::test_b"))
     words = argv(_request(tmp_path, *tests))

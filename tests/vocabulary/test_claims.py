@@ -162,8 +162,14 @@ def test_a_claim_that_should_stay_is_removed(claim: Callable[..., Claim]) -> Non
 
 
 def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
-    said = {"driver": "d.example.com", "pool": "pool", "device": "gpu-0", "data": {"a": 1}, "networkData": {"ips": []}}
-    made = claim({**ALLOCATED, "devices": [{**said, "conditions": [{"type": "Ready", "status": "True"}]}]})
+    status = {
+        "driver": "d.example.com",
+        "pool": "pool",
+        "device": "gpu-0",
+        "data": {"a": 1},
+        "networkData": {"ips": []},
+    }
+    made = claim({**ALLOCATED, "devices": [{**status, "conditions": [{"type": "Ready", "status": "True"}]}]})
     assert made.should_have_condition(DEVICE, "Ready").conditions(DEVICE) == {"Ready": "True"}
     assert (made.data(DEVICE), made.network_data(DEVICE)) == ({"a": 1}, {"ips": []})
     other = Device("d.example.com", "pool", "gpu-1")
@@ -175,8 +181,8 @@ def test_the_status_of_a_device(claim: Callable[..., Claim]) -> None:
 def test_the_devices_with_a_condition(claim: Callable[..., Claim]) -> None:
     names = ("gpu-0", "gpu-1", "gpu-2")
     results = {"allocation": {"devices": {"results": [{**RESULT, "device": name} for name in names]}}}
-    said = {"gpu-0": "True", "gpu-1": "False"}
-    entries = [{**RESULT, "device": n, "conditions": [{"type": "Ready", "status": s}]} for n, s in said.items()]
+    status = {"gpu-0": "True", "gpu-1": "False"}
+    entries = [{**RESULT, "device": n, "conditions": [{"type": "Ready", "status": s}]} for n, s in status.items()]
     made = claim({**results, "devices": entries})
     assert made.devices_with_condition("Ready") == {DEVICE}
     assert made.devices_with_condition("Seen") == frozenset()
@@ -200,20 +206,22 @@ def test_a_claim_without_device_status(claim: Callable[..., Claim]) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "status",
     [{"conditions": [SEEN, {"type": "Ready", "status": "True"}]}, {"data": {"a": 1}}, {"networkData": {"ips": ["1"]}}],
 )
-def test_a_device_has_more_status_than_one_condition(claim: Callable[..., Claim], said: dict[str, Any]) -> None:
-    made = claim({"devices": [{**RESULT, "conditions": [SEEN], **said}]})
+def test_a_device_has_more_status_than_one_condition(claim: Callable[..., Claim], status: dict[str, Any]) -> None:
+    made = claim({"devices": [{**RESULT, "conditions": [SEEN], **status}]})
     assert made.should_have_more_status_for(DEVICE, than="Seen") is made
 
 
 @pytest.mark.parametrize(
-    ("said", "why"), [([{**RESULT, "conditions": [SEEN]}], "has only the condition Seen"), ([], "has no entry")]
+    ("status", "why"), [([{**RESULT, "conditions": [SEEN]}], "has only the condition Seen"), ([], "has no entry")]
 )
-def test_a_device_has_no_more_status_than_one_condition(claim: Callable[..., Claim], said: list[Any], why: str) -> None:
+def test_a_device_has_no_more_status_than_one_condition(
+    claim: Callable[..., Claim], status: list[Any], why: str
+) -> None:
     with pytest.raises(NotObserved, match=why):
-        claim({"devices": said}).should_have_more_status_for(DEVICE, than="Seen")
+        claim({"devices": status}).should_have_more_status_for(DEVICE, than="Seen")
 
 
 def test_a_driver_may_report_no_condition(claim: Callable[..., Claim]) -> None:
@@ -253,8 +261,8 @@ def test_the_sources_of_configurations(claim: Callable[..., Claim]) -> None:
 def test_the_settings_of_configurations(claim: Callable[..., Claim]) -> None:
     known = claim().world.driver_file.configuration
     assert known
-    said = (known.other.parameters, {"kind": "Unknown"}, known.one.parameters)
-    config = [{"source": "FromClaim", "opaque": {"parameters": each}} for each in said]
+    status = (known.other.parameters, {"kind": "Unknown"}, known.one.parameters)
+    config = [{"source": "FromClaim", "opaque": {"parameters": each}} for each in status]
     found = claim({"allocation": {"devices": {"config": config}}})
     assert found.configuration_settings == ("other", "something else", "one")
 
@@ -278,8 +286,8 @@ def test_the_status_of_a_device_without_its_names_in_containers(claim: Callable[
     network = {"interfaceName": "net1", "ips": ["10.9.8.7/24"], "hardwareAddress": "02:00:5e:10:00:01"}
     entry = {**place, "conditions": [ready], "data": {"uuid": "GPU-1"}, "networkData": network}
     assert claim({"devices": [entry]}).status_of(DEVICE) == {
-        "words": [("Prepared", "as good as new")],
+        "texts": [("Prepared", "as good as new")],
         "data": {"uuid": "GPU-1"},
         "address": "02:00:5e:10:00:01",
     }
-    assert claim({"devices": [place]}).status_of(DEVICE) == {"words": [], "data": None, "address": None}
+    assert claim({"devices": [place]}).status_of(DEVICE) == {"texts": [], "data": None, "address": None}

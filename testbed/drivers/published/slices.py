@@ -112,7 +112,7 @@ def without_other_devices(slices: Iterable[Object], others: Mapping[str, Iterabl
 
 
 def reserved_kinds(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> frozenset[str]:
-    """Return the kinds of published devices that only their own class selects: none is ordinary or of a second kind."""
+    """Return the optional kinds whose devices no other class selects: none of them is ordinary or of a second kind."""
     every = list(slices)
     kinds = [_kinds(device) for device in _devices(every)]
     mixed = [each for each in kinds if len(each) > 1]

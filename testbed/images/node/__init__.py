@@ -1,15 +1,15 @@
-"""A kind node image without a registry and without a container engine: Debian packages, the locked programs, kind's own files.
+"""Build a kind node image without a registry or a container engine, from Debian packages, the locked programs and kind's files.
 
-    assemble.py       the whole: two layers, and the cache of it
-    root.py           the lower layer, an ordinary Debian, by mmdebstrap
-    kind_files.py     what kind's base image adds to it, taken from kind's Go module
-    own_files.py      what only this image has: the pod network, the kubelet's extra settings (files/)
-    system_images.py  the images that kubeadm wants, made of the locked programs
-    proxy.py          the largest of those: kube-proxy with iptables and nft
-    preload.py        puts them into the node's containerd
-    libraries.py      asks a root file system's loader what a program needs
+    assemble.py       build the image of two layers, and cache it
+    root.py           the lower layer: Debian, installed by mmdebstrap
+    kind_files.py     the files that kind's base image adds to Debian, from kind's Go module
+    own_files.py      the files that only this image has (files/): the pod network, extra settings of the kubelet
+    system_images.py  the images that kubeadm needs, built from the locked programs
+    proxy.py          the largest of them: kube-proxy with iptables and nft
+    preload.py        import the images into the node's containerd
+    libraries.py      find the shared libraries that a program needs
 
-For the kind provider and `dra-testbed images node`, through testbed.images.
+Used by the kind provider and `dra-testbed images node`, through testbed.images.
 """
 
 from testbed.images.node.assemble import cached_node, node

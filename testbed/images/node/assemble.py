@@ -1,6 +1,6 @@
-"""The kind node image as a whole: what goes into it, and the cache of it. For the kind provider and `dra-testbed images node`.
+"""Assemble the kind node image of two layers, and cache it. Used by the kind provider and `dra-testbed images node`.
 
-The lower layer is Debian, the upper one everything that depends on versions. Both are written without a container engine.
+The lower layer is Debian, the upper layer has everything that depends on versions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from testbed.images.store import CacheEntry, Store, key_of
 from testbed.images.tarball import Member
 from testbed.progress import Progress, Step
 
-RECIPE = 1  # count it up when this package makes something else of the same inputs
+RECIPE = 1  # increase it when the same inputs give another image
 
-# As kind's Dockerfile ends: systemd wants to know that it is in a container, and is told to end by a signal of its own.
+# The same as in kind's Dockerfile. systemd must know that it runs in a container, and shuts down on a signal of its own.
 SETTINGS = ContainerSettings(
     entrypoint=("/usr/local/bin/entrypoint", "/sbin/init"), env={"container": "docker"}, stop_signal="SIGRTMIN+3"
 )
@@ -36,11 +36,11 @@ _INSTALL_FOLDERS = {
     "cni-portmap": "opt/cni/bin",
 }  # fmt: skip
 _IN_IMAGES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "coredns")
-_OPTIONAL = ("coredns", "crictl")  # a lock may be without
+_OPTIONAL = ("coredns", "crictl")  # not in every lock file
 
 
 def node(lock: Lock, progress: Progress) -> Image:
-    """The image, from the cache or made now."""
+    """Return the image from the cache, or build it."""
     found = cached_node(lock)
     if found:
         return found
@@ -49,19 +49,19 @@ def node(lock: Lock, progress: Progress) -> Image:
     with progress.step("Debian for node images") as step:
         debian = root.layer(step)
     with progress.step(f"image node {lock.kubernetes}") as step:
-        work = _NodeBuild(lock, programs, debian, sandbox, step)
-        return _image(lock, Store().get_or_build("node", _key(lock), step, work.build))
+        node_build = _NodeBuild(lock, programs, debian, sandbox, step)
+        return _image(lock, Store().get_or_build("node", _key(lock), step, node_build.build))
 
 
 def cached_node(lock: Lock) -> Image | None:
-    """The image, when it was made before of all that it would be made of now."""
+    """Return the image if it is in the cache and its inputs have not changed."""
     entry = Store().find("node", _key(lock))
     return _image(lock, entry) if entry else None
 
 
 @dataclass(frozen=True)
 class _NodeBuild:
-    """What one image is made of, and the making."""
+    """The build of one node image, with its inputs."""
 
     lock: Lock
     programs: Mapping[str, Path]
@@ -95,11 +95,11 @@ class _NodeBuild:
         yield from self._images(kind.sandbox_image(), unpacked, scratch)
 
     def _program_members(self, unpacked: Path) -> Iterator[Member]:
-        """The programs; a runc that was built for a newer C library than the node's stays out, and Debian's takes its part."""
-        for name, place in _INSTALL_FOLDERS.items():
+        """Yield the programs. A runc that needs a newer C library than the node's is left out, so that Debian's runc is used."""
+        for name, folder in _INSTALL_FOLDERS.items():
             program = self.programs.get(name)
             if program and (name != "runc" or Libraries(unpacked).satisfy(program)):
-                yield tarball.file(f"{place}/{self.lock.program(name).file}", program, 0o755)
+                yield tarball.file(f"{folder}/{self.lock.program(name).file}", program, 0o755)
 
     def _images(self, sandbox_image: str, unpacked: Path, scratch: Path) -> Iterator[Member]:
         inputs = BuildInputs(self.programs, unpacked, self.sandbox)
@@ -109,7 +109,7 @@ class _NodeBuild:
         for name, archive in zip(names, archives, strict=True):
             self.step.note(f"image {system_images.component(name)}")
             system_images.write(name, inputs, archive, scratch)
-        self.step.note(f"putting {len(names)} images into the node")
+        self.step.note(f"importing {len(names)} images into the node")
         yield from preload(self.programs, archives, names, scratch)
         self.step.note("writing the layer")
 
@@ -119,13 +119,13 @@ def _image(lock: Lock, entry: CacheEntry) -> Image:
 
 
 def _reference(lock: Lock) -> str:
-    """Another name for each content, so that an engine that has the image of yesterday is not taken to have today's."""
+    """Return the image's name. It depends on the content, so that an older image in a container engine is not used instead."""
     return f"localhost/dra-testbed/node:v{lock.kubernetes}-{_key(lock)[:12]}"
 
 
 def _programs(lock: Lock) -> list[str]:
-    wanted = [*_INSTALL_FOLDERS, *_IN_IMAGES]
-    return [name for name in wanted if name in lock.programs or name not in _OPTIONAL]
+    names = [*_INSTALL_FOLDERS, *_IN_IMAGES]
+    return [name for name in names if name in lock.programs or name not in _OPTIONAL]
 
 
 def _key(lock: Lock) -> str:

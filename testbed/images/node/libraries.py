@@ -1,6 +1,6 @@
-"""Asks the loader of an unpacked root file system which libraries a program needs there. For proxy.py and assemble.py.
+"""Find the shared libraries that a program needs in an unpacked root file system. Used by proxy.py and assemble.py.
 
-The loader is started as a program, with the root's own libraries: nothing is changed into, and no right is needed.
+The root's dynamic loader is started as a program with the root's own libraries, so neither chroot nor root permissions are needed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from testbed.images.busybox import is_static
 
 @dataclass(frozen=True)
 class Libraries:
-    """The libraries of a root file system."""
+    """The shared libraries of a root file system."""
 
     root: Path
 
     def needed_by(self, programs: Iterable[Path]) -> set[Path]:
-        """The libraries that these programs (or libraries) of the root need, each under the name that they ask for."""
+        """Return the libraries of the root that these programs (or libraries) need, by the names that they request."""
         return {path for program in programs for path in self._listed(program) if path.is_relative_to(self.root)}
 
     def satisfy(self, program: Path) -> bool:
-        """Whether a program that was built elsewhere would start in the root: its C library may be older than the builder's."""
+        """Return True if a program that was built elsewhere would start in the root, whose C library may be too old for it."""
         if is_static(program):
             return True
         try:
@@ -36,13 +36,13 @@ class Libraries:
         return True
 
     def loader(self) -> Path:
-        """The loader itself; the links to it are absolute, and would lead to this host's."""
+        """Return the loader itself: symlinks to it are absolute, so they would resolve to this host's loader."""
         found = [file for file in sorted(self.root.glob("usr/lib/*/ld-linux*.so.*")) if not file.is_symlink()]
         if not found:
-            raise TestbedError(f"there is no loader below {self.root}/usr/lib")
+            raise TestbedError(f"no dynamic loader found in {self.root}/usr/lib")
         return found[0]
 
     def _listed(self, program: Path) -> list[Path]:
         loader = self.loader()
-        said = process.run([loader, "--library-path", loader.parent, "--list", program]).stdout
-        return [Path(path) for path in re.findall(r"=> (\S+) \(", said)]
+        output = process.run([loader, "--library-path", loader.parent, "--list", program]).stdout
+        return [Path(path) for path in re.findall(r"=> (\S+) \(", output)]

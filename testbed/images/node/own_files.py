@@ -1,4 +1,4 @@
-"""What only our node image has: the files of files/, at the places that they have there. For assemble.py."""
+"""The files that only our node image has: the content of files/, with the same paths. Used by assemble.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES = Path(__file__).parent / "files"
 
 
 def members() -> Iterator[Member]:
-    """The files, as members of a layer, and the units enabled; programs are those in a folder `bin`, as in kind's own."""
+    """Yield the files and the links of enabled units. Files in a folder named `bin` are executable, as in kind's module."""
     for path in _files():
         yield tarball.file(str(path.relative_to(_FILES)), path, 0o755 if path.parent.name == "bin" else 0o644)
         if path.suffix == ".service":
@@ -22,7 +22,7 @@ def members() -> Iterator[Member]:
 
 
 def digest() -> str:
-    """Changes with the content of any of them."""
+    """Return a digest of all files and their paths."""
     content = hashlib.sha256()
     for path in _files():
         content.update(f"{path.relative_to(_FILES)}\0".encode() + path.read_bytes() + b"\0")

@@ -1,7 +1,7 @@
-"""Puts images into the containerd of a node that is being made, with a containerd of our own that runs meanwhile. For assemble.py.
+"""Import images into the containerd state of a node image, with a temporary containerd. Used by assemble.py.
 
-No container is started and nothing is mounted: the archives' contents go into the content store, their names into the database.
-Layers are unpacked by the node, when a container first wants them.
+No container is started and nothing is mounted: blobs are written to the content store, names to containerd's database. The node
+unpacks the layers when a container first uses them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from testbed.process import ProcessId
 from testbed.waiting import Budget, NotYet, eventually
 
 _KEPT_FOLDERS = ("io.containerd.content.v1.content", "io.containerd.metadata.v1.bolt")
-_LONGEST_SOCKET = 100  # the kernel allows 107 bytes, and containerd wants some of them
-_START = Budget("containerd start", 30, "it opens an empty database; a second on a host that is not busy")
+_LONGEST_SOCKET = 100  # the kernel allows 107 bytes, and containerd appends a few
+_START = Budget("containerd start", 30, "containerd opens an empty database, which takes a second on an idle host")
 
-# A content store and its database are all that an import needs. What else containerd would start looks at the host.
+# An import needs only the content store and its database. These plugins would inspect the host.
 _NOT_NEEDED = (
     "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "io.containerd.nri.v1.nri",
     "io.containerd.runtime.v2.task", "io.containerd.service.v1.tasks-service", "io.containerd.grpc.v1.tasks",
@@ -36,18 +36,21 @@ _NOT_NEEDED = (
 def preload(
     programs: Mapping[str, Path], archives: Sequence[Path], names: Sequence[str], scratch: Path
 ) -> list[Member]:
-    """What of /var/lib/containerd a node needs to have these images; `names` are what the archives should bring."""
+    """Return the content of /var/lib/containerd for a node that has these images.
+
+    Raises TestbedError if an image in `names` is missing after the import of the archives.
+    """
     root = scratch / "containerd"
     with _containerd(programs["containerd"], root, scratch) as address:
         ctr: list[str | Path] = [programs["ctr"], "--address", address, "--namespace", "k8s.io", "images"]
         for archive in archives:
-            # Pinned, because the node could not pull them again. By the client itself: the server's way wants a snapshotter.
-            how = ("--local", "--all-platforms", "--no-unpack", "--label", "io.cri-containerd.pinned=pinned")
-            process.run(process.kill_with_parent([*ctr, "import", *how, archive]), timeout=300)
-        there = process.run([*ctr, "list", "--quiet"]).stdout.split()
-    missing = set(names) - set(there)
+            # Pinned, because the node could not pull them again. Local, because an import by the server needs a snapshotter.
+            flags = ("--local", "--all-platforms", "--no-unpack", "--label", "io.cri-containerd.pinned=pinned")
+            process.run(process.kill_with_parent([*ctr, "import", *flags, archive]), timeout=300)
+        imported = process.run([*ctr, "list", "--quiet"]).stdout.split()
+    missing = set(names) - set(imported)
     if missing:
-        raise TestbedError(f"containerd did not take the images {', '.join(sorted(missing))}")
+        raise TestbedError(f"images are missing in containerd after the import: {', '.join(sorted(missing))}")
     return [
         tarball.folder("var/lib/containerd", 0o711),
         *(member for kept in _KEPT_FOLDERS for member in tarball.tree(root / kept, f"var/lib/containerd/{kept}")),
@@ -56,12 +59,15 @@ def preload(
 
 @contextlib.contextmanager
 def _containerd(program: Path, root: Path, scratch: Path) -> Iterator[Path]:
-    """A containerd that ends with us: in the end by its own way, and if we are killed, by the kernel."""
+    """Run a containerd and yield the path of its socket. It is terminated at the end, and killed if this process dies."""
     run = scratch / "run"
     run.mkdir()
     address = run / "c.sock"
     if len(str(address)) > _LONGEST_SOCKET:
-        raise TestbedError(f"{scratch} is too long a path for a socket", hint="set DRA_TESTBED_CACHE to a shorter one")
+        raise TestbedError(
+            f"cannot start containerd: {scratch} is too long for the path of a socket",
+            hint="set DRA_TESTBED_CACHE to a shorter path",
+        )
     config, log = run / "config.toml", run / "containerd.log"
     config.write_text(_configuration(root, run, address))
     running = process.start(process.kill_with_parent([program, "--config", config]), log=log)

@@ -1,4 +1,4 @@
-"""kube-proxy's image: the program, the tools that it writes packet filters with, and the libraries of those. For system_images.py."""
+"""The content of kube-proxy's image: the program, iptables and nft, and their libraries. Used by system_images.py."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NFT, _LEGACY = "usr/sbin/xtables-nft-multi", "usr/sbin/xtables-legacy-multi"
 _TOOLS = (_SHELL, _NFT, _LEGACY, "usr/sbin/nft", "usr/sbin/conntrack")
 _TABLES = [f"{tables}{act}" for tables in ("iptables", "ip6tables") for act in ("", "-save", "-restore")]
 
-# nft finds the numbers of protocols by name in /etc.
+# nft looks up protocol numbers in /etc.
 _ETC = ("etc/protocols", "etc/services", "etc/nsswitch.conf")
 
-# kubeadm starts /usr/local/bin/kube-proxy. Its rules must go where the node's own are (nft's or the legacy tables), and kind's
-# entrypoint chose for the node where there were more rules; so they are counted here in the same way.
+# kubeadm starts /usr/local/bin/kube-proxy. It must use the same tables (nft or legacy) as the node. kind's entrypoint chose those
+# that had more rules, so this script counts the rules in the same way.
 _START = """#!/bin/sh
 rules() { n=0; while read -r word rest; do case $word in -*) n=$((n + 1)) ;; esac; done; echo "$n"; }
 legacy=$({ /opt/tables/legacy/iptables-save; /opt/tables/legacy/ip6tables-save; } 2>/dev/null | rules)
@@ -29,7 +29,7 @@ PATH=/opt/tables/$mode:$PATH exec /opt/kube-proxy "$@"
 
 
 def members(root: Path, kube_proxy: Path) -> list[Member]:
-    """What the image holds; `root` is an unpacked Debian that has the tools."""
+    """Return the content of the image; `root` is an unpacked Debian that has the tools."""
     libraries = Libraries(root)
     tools = [root / tool for tool in _TOOLS]
     extensions = sorted((root / "usr/lib").glob("*/xtables/*.so"))
@@ -52,7 +52,7 @@ def _links(root: Path, loader: Path) -> Iterator[Member]:
     for mode, tool in (("nft", _NFT), ("legacy", _LEGACY)):
         for name in _TABLES:
             yield tarball.link(f"opt/tables/{mode}/{name}", f"/{tool}")
-    for place in ("usr/lib", "usr/lib64"):  # where programs look for the loader, by architecture
-        for path in sorted((root / place).glob("ld-linux*.so.*")):
-            yield tarball.link(f"{place}/{path.name}", f"/{loader.relative_to(root)}")
+    for folder in ("usr/lib", "usr/lib64"):  # where programs look for the loader depends on the architecture
+        for path in sorted((root / folder).glob("ld-linux*.so.*")):
+            yield tarball.link(f"{folder}/{path.name}", f"/{loader.relative_to(root)}")
     yield tarball.folder("usr/lib64")

@@ -1,7 +1,7 @@
-"""The node image's lower layer: an ordinary Debian with the packages that a kind node needs, made by mmdebstrap. For assemble.py.
+"""Build the node image's lower layer with mmdebstrap: Debian with the packages that a kind node needs. Used by assemble.py.
 
-Debian 12, because the systemd of Debian 13 no longer starts on a host with cgroup v1, and on both kinds of host this one does.
-The layer is the same for every Kubernetes version, so it is kept in the cache on its own.
+Debian 12, because its systemd starts on hosts with cgroup v1 and v2; that of Debian 13 needs cgroup v2. The layer is the same for
+every Kubernetes version, so it has its own entry in the cache.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from testbed.images import oci
 from testbed.images.store import CacheEntry, Store, key_of
 from testbed.progress import Step
 
-RECIPE = 1  # count it up when this module makes something else of the same packages
+RECIPE = 1  # increase it when the same packages give another layer
 SUITE = "bookworm"
 
-# runc stands here for a locked one that was built on a host with a newer C library.
+# This runc is used if the locked runc was built for a newer C library.
 PACKAGES = (
     "systemd", "dbus", "runc", "iptables", "nftables", "conntrack", "ethtool", "iproute2", "util-linux", "mount", "kmod", "procps",
     "jq", "pigz", "ca-certificates", "hostname", "libseccomp2",
@@ -29,8 +29,8 @@ PACKAGES = (
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _NOT_NEEDED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
 
-# The first part is what kind's Dockerfile removes of Debian's systemd, which in a container would start what is the host's.
-# Each node makes a machine id of its own, unless D-Bus has one. The list of mirrors may hold names and passwords of the builder's.
+# kind's Dockerfile removes the same systemd units, because they are for hosts and not for containers. Without the machine IDs of
+# systemd and D-Bus each node generates its own. The list of mirrors may contain user names and passwords of this host.
 _CLEAN_UP = """
 set -eu
 cd "$1"
@@ -46,12 +46,12 @@ rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/apt/apt.conf.d/99mmdebs
 
 
 def key() -> str:
-    """Of the layer."""
+    """Return the cache key of the layer."""
     return key_of(["node root", RECIPE, oci.architecture(), SUITE, PACKAGES, _NOT_NEEDED, _CLEAN_UP])
 
 
 def layer(step: Step) -> CacheEntry:
-    """The layer, from the cache or made now."""
+    """Return the layer from the cache, or build it."""
 
     def build(file: Path, scratch: Path) -> dict[str, str]:
         step.note(f"Debian {SUITE}")
@@ -63,7 +63,7 @@ def layer(step: Step) -> CacheEntry:
 
 
 def unpack(layer: CacheEntry, into: Path) -> Path:
-    """The layer's content in a folder, everything in it ours; the folder is returned."""
+    """Unpack the layer into a new folder and return the folder. All files belong to the current user."""
     into.mkdir()
     process.run(
         process.kill_with_parent(["tar", "--extract", "--no-same-owner", "--file", layer.file, "--directory", into]),
@@ -74,10 +74,11 @@ def unpack(layer: CacheEntry, into: Path) -> Path:
 
 def _check_tools() -> None:
     if shutil.which("mmdebstrap") is None:
-        raise TestbedError("a node image is made with mmdebstrap, and it is not here", hint="apt install mmdebstrap")
+        raise TestbedError("cannot build a node image: mmdebstrap was not found", hint="apt install mmdebstrap")
     if not _KEYRING.exists():
         raise TestbedError(
-            f"the keys of Debian's packages are not here ({_KEYRING})", hint="apt install debian-archive-keyring"
+            f"cannot build a node image: the keys of Debian's packages are missing ({_KEYRING})",
+            hint="apt install debian-archive-keyring",
         )
 
 
@@ -88,34 +89,34 @@ def _command(target: Path, scratch: Path) -> list[str]:
         "--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={pattern}" for pattern in _NOT_NEEDED),
         "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", f"--customize-hook={_CLEAN_UP}", "--skip=output/dev,output/mknod",
     ]  # fmt: skip
-    # As root, what it starts and what it mounts are in namespaces of its own, and go with it when we are killed.
-    own = ["unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child=KILL"] if _is_root() else []
-    return process.kill_with_parent([*own, "mmdebstrap", "--verbose", *options, SUITE, target, *_mirrors(scratch)])
+    # As root, its processes and mounts are in separate namespaces, which the kernel removes if this process is killed.
+    unshare = ["unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child=KILL"] if _is_root() else []
+    return process.kill_with_parent([*unshare, "mmdebstrap", "--verbose", *options, SUITE, target, *_mirrors(scratch)])
 
 
 def _run(command: list[str], scratch: Path, step: Step) -> None:
-    # Without root its folder is another user's inside, who could not come through the cache's.
-    place = {"TMPDIR": str(scratch)} if _is_root() else {}
-    env = {**os.environ, "SOURCE_DATE_EPOCH": "0", "LC_ALL": "C.UTF-8", **place}
+    # Without root, mmdebstrap works as another user of a user namespace, who has no access to the cache folder.
+    temporary = {"TMPDIR": str(scratch)} if _is_root() else {}
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "0", "LC_ALL": "C.UTF-8", **temporary}
     try:
         with process.stream(command, env=env) as lines:
             for line in lines:
-                if told := re.match(r"(?:I: (.*?)(?:\.\.\.)?|Setting up (\S+) .*)$", line):
-                    step.note(f"Debian {SUITE}: {told[1] or told[2]}")
+                if match := re.match(r"(?:I: (.*?)(?:\.\.\.)?|Setting up (\S+) .*)$", line):
+                    step.note(f"Debian {SUITE}: {match[1] or match[2]}")
     except CommandFailed as failed:
         raise TestbedError(
-            f"mmdebstrap could not make a Debian {SUITE}: {_reason(failed.output)}", hint=_hint(failed.output)
+            f"mmdebstrap could not install Debian {SUITE}: {_reason(failed.output)}", hint=_hint(failed.output)
         ) from failed
 
 
 def _mirrors(scratch: Path) -> list[Path]:
-    """Where packages come from: on this Debian from where the host gets its own, elsewhere mmdebstrap knows."""
+    """Return a file with the host's mirrors if the host has the same Debian release; otherwise nothing, for mmdebstrap's default."""
     if not _host_has_same_release():
         return []
-    # Of Debian's own only: another repository may call its suite the same, and mmdebstrap has not its key.
+    # Only Debian's own repositories: others may have a suite of the same name, but mmdebstrap does not have their keys.
     form = "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)"
-    said = process.run(["apt-get", "indextargets", "--format", form, "Identifier: Packages"]).stdout
-    found = re.findall(rf"^(\S+ {SUITE}(?:-updates|-security)? main) Debian$", said, re.MULTILINE)
+    output = process.run(["apt-get", "indextargets", "--format", form, "Identifier: Packages"]).stdout
+    found = re.findall(rf"^(\S+ {SUITE}(?:-updates|-security)? main) Debian$", output, re.MULTILINE)
     lines = [f"deb {line}" for line in dict.fromkeys(found)]
     if not lines:
         return []
@@ -125,11 +126,11 @@ def _mirrors(scratch: Path) -> list[Path]:
 
 
 def _apt_settings() -> Iterator[str]:
-    """How the host's apt reaches mirrors (proxies, certificates): mmdebstrap's asks only the settings that it is given."""
+    """Yield the host's settings for access to mirrors (proxies, certificates), which mmdebstrap does not read by itself."""
     if shutil.which("apt-config") is None:
         return
-    said = process.run(["apt-config", "dump", "--format", '%f "%v";%n', "Acquire"]).stdout
-    for line in said.splitlines():
+    output = process.run(["apt-config", "dump", "--format", '%f "%v";%n', "Acquire"]).stdout
+    for line in output.splitlines():
         if re.match(r'Acquire::(https?::\S+|Check-Valid-Until|Retries|ForceIPv[46]) "[^"]+";$', line):
             yield line
 
@@ -147,18 +148,18 @@ def _is_root() -> bool:
 
 
 def _reason(output: str) -> str:
-    """The first error; apt puts the reason into the line after it."""
+    """Return the first error. apt writes the reason into the line after it."""
     found = re.search(r"^(?:E: .*|Err:\S+ (.*)\n\s+(.*)|(?:newuidmap|unshare|setpriv): .*)$", output, re.MULTILINE)
     if found is None:
-        return next(iter(output.strip().splitlines()[-1:]), "it said nothing")
+        return next(iter(output.strip().splitlines()[-1:]), "no output")
     return f"{found[1]}: {found[2]}" if found[1] else found[0]
 
 
 def _hint(output: str) -> str:
     if "No space left" in output:
-        return "make room on the disk, or set DRA_TESTBED_CACHE to a place that has it"
+        return "free disk space, or set DRA_TESTBED_CACHE to a folder on another disk"
     if re.search(r"resolve|connect|Failed to fetch|timed out|Temporary failure", output):
-        return "see that `apt-get update` works on this host"
+        return "check that `apt-get update` works on this host"
     if not _is_root():
-        return "run it as root, or let this user have user namespaces (apt install uidmap, a range in /etc/subuid)"
-    return "see that `apt-get update` works on this host, and that root may mount"
+        return "run as root, or enable user namespaces for this user (apt install uidmap, a range in /etc/subuid)"
+    return "check that `apt-get update` works on this host, and that root may mount"

@@ -1,7 +1,7 @@
-"""The images that kubeadm wants on a node, each made of a locked program. For assemble.py.
+"""Build the images that kubeadm needs on a node, each from a locked program. Used by assemble.py.
 
-They carry the names that kubeadm asks for, with the versions in them, and hold what is locked: where an etcd of another patch is
-locked than this kubeadm would take, its image has ours under the name of the other.
+The images have the names and versions that kubeadm asks for, but contain the locked programs: if another patch version of etcd is
+locked, the image contains that version under the name that kubeadm expects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 @dataclass(frozen=True)
 class BuildInputs:
-    """What the images are made of: programs by name, an unpacked Debian, the image of a pod's sandbox."""
+    """The inputs of the images: programs by name, an unpacked Debian, and the sandbox image."""
 
     programs: Mapping[str, Path]
     root: Path
@@ -31,25 +31,25 @@ class BuildInputs:
 
 
 def required(kubeadm: Path, version: str) -> list[str]:
-    """The names that kubeadm of this version pulls."""
-    listing: list[str | Path] = [kubeadm, "config", "images", "list", "--kubernetes-version", f"v{version}"]
+    """Return the names of the images that kubeadm pulls for this version."""
+    command: list[str | Path] = [kubeadm, "config", "images", "list", "--kubernetes-version", f"v{version}"]
     return process.run(
-        listing, hint="is the cached kubeadm damaged? dra-testbed binaries fetch --verify"
+        command, hint="is the cached kubeadm damaged? dra-testbed binaries fetch --verify"
     ).stdout.split()
 
 
 def component(name: str) -> str:
-    """`coredns` of `registry/coredns/coredns:v1`."""
+    """Return the last part of a name without its tag: `coredns` for `registry/coredns/coredns:v1`."""
     return name.rpartition("/")[2].partition(":")[0]
 
 
 def buildable(names: Sequence[str], inputs: BuildInputs) -> list[str]:
-    """Those that can be made. Without a DNS server a cluster works, save for the names of Services; without another part it does not."""
+    """Return the images that can be built. Only coredns may be missing: without it just the DNS names of Services do not work."""
     return [name for name in names if component(name) != "coredns" or "coredns" in inputs.programs]
 
 
 def write(name: str, inputs: BuildInputs, archive: Path, scratch: Path) -> None:
-    """The image of that name, as an archive."""
+    """Write the image with this name as an archive."""
     if component(name) == "pause":
         docker.rewrite(inputs.sandbox.archive, name, archive, scratch)
         return
@@ -58,17 +58,17 @@ def write(name: str, inputs: BuildInputs, archive: Path, scratch: Path) -> None:
     oci.write_archive(name, oci.configuration(settings, [layer], [f"{component(name)}, as locked"]), [layer], archive)
 
 
-def _content(part: str, inputs: BuildInputs) -> tuple[list[Member], ContainerSettings]:
-    if part == "kube-proxy":
-        return proxy.members(inputs.root, inputs.programs[part]), ContainerSettings(env=_PATH)
-    if part == "coredns":  # kubeadm's Deployment names arguments only
-        return [tarball.file("coredns", inputs.programs[part], 0o755)], ContainerSettings(
+def _content(name: str, inputs: BuildInputs) -> tuple[list[Member], ContainerSettings]:
+    if name == "kube-proxy":
+        return proxy.members(inputs.root, inputs.programs[name]), ContainerSettings(env=_PATH)
+    if name == "coredns":  # kubeadm's Deployment has only arguments
+        return [tarball.file("coredns", inputs.programs[name], 0o755)], ContainerSettings(
             entrypoint=("/coredns",), env=_PATH
         )
-    if part in _PLAIN:  # kubeadm's static pods name the program, without its folder
-        program = tarball.file(f"usr/local/bin/{part}", inputs.programs[part], 0o755)
+    if name in _PLAIN:  # kubeadm's static pods name the program without its folder
+        program = tarball.file(f"usr/local/bin/{name}", inputs.programs[name], 0o755)
         return [program, tarball.folder("tmp", 0o1777)], ContainerSettings(env=_PATH)
     raise TestbedError(
-        f"this kubeadm wants an image {part}, and nothing is known to make it of",
+        f"cannot build image {name}, which this version of kubeadm needs: its content is unknown",
         hint="give a node image with --node-image",
     )

@@ -127,7 +127,7 @@ class Kubelets:
         try:
             eventually(check, expected, budgets.RELEASED, longest_pause=0.2)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _NOT_CLEANED_UP)
+            cause = queries.unless_node_is_unready(self.world, _NOT_CLEANED_UP)
             raise failure(expected, late.last_seen, late.budget, cause) from late
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
@@ -180,8 +180,8 @@ class Kubelets:
                 broken[path] = str(why)
         return defined, broken
 
-    def _shell(self, node: str, script: str, *words: str) -> str:
-        return self._cluster_node(node).run("sh", "-c", script, "sh", *words).stdout
+    def _shell(self, node: str, script: str, *arguments: str) -> str:
+        return self._cluster_node(node).run("sh", "-c", script, "sh", *arguments).stdout
 
     def _cluster_node(self, name: str) -> Node:
         return next(each for each in self._cluster.nodes() if each.name == name)

@@ -15,7 +15,7 @@ from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver_sections import Classes, Examples, Sharing
 from testbed.vocabulary import budgets
-from testbed.vocabulary.driver import optional_devices, slice_facts
+from testbed.vocabulary.driver import optional_devices, slice_checks
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
 from testbed.vocabulary.driver.pool_changes import PoolWatch
 from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
@@ -90,14 +90,14 @@ class Driver:
     @property
     def inconsistent_pools(self) -> tuple[str, ...]:
         """Describe the pools whose slices still contradict each other after the budget POOL."""
-        return _lasting(lambda: slice_facts.contradictions(self.world.slices()))
+        return _lasting(lambda: slice_checks.contradictions(self.world.slices()))
 
     @property
     def ownerless_slices(self) -> tuple[str, ...]:
         """Describe the slices of nodes that are not owned by their node, and would outlive it."""
         slices = self.world.slices()  # before the nodes, so that the nodes of all slices are known
         nodes = {each["metadata"]["name"]: each["metadata"]["uid"] for each in self.world.kube.list("v1", "Node")}
-        return slice_facts.ownerless(slices, nodes)
+        return slice_checks.ownerless(slices, nodes)
 
     @property
     def duplicate_devices(self) -> tuple[Device, ...]:
@@ -155,7 +155,7 @@ class Driver:
         try:
             eventually(gone, expected, budgets.SLICES_DELETED)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _NOT_DELETED)
+            cause = queries.unless_node_is_unready(self.world, _NOT_DELETED)
             raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 
@@ -172,7 +172,7 @@ class Driver:
         try:
             eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
         except WaitTimeout as late:
-            cause = queries.unless_node_is_away(self.world, _NOT_REPUBLISHED)
+            cause = queries.unless_node_is_unready(self.world, _NOT_REPUBLISHED)
             raise failure(expected, late.last_seen, late.budget, cause) from late
         return self
 

@@ -30,7 +30,7 @@ class Hardware:
     """The hardware of the driver under test. Each change waits until the driver has published it."""
 
     world: World
-    touched: dict[tuple[str, str], PoolState | None] = field(
+    originals: dict[tuple[str, str], PoolState | None] = field(
         default_factory=dict
     )  # the original state by node and pool
 
@@ -60,21 +60,21 @@ class Hardware:
         """Make a device `healthy` or `unhealthy`. It does not wait, because slices do not show health."""
         slices = self.world.slices()
         node, driver = _node_of(tuple(slices), device), self.world.driver_file.driver
-        self.touched.setdefault((node, device.pool), pool_state(slices, driver, device.pool))
+        self.originals.setdefault((node, device.pool), pool_state(slices, driver, device.pool))
         live_control.run_control(self.world.kube, self.world.driver_file, node, ["health", device.name, health])
 
     def restore(self) -> None:
         """Undo all changes on all nodes, and wait until the pools are as before. Raise the first error at the end."""
-        touched, refused = dict(self.touched), []
-        self.touched.clear()
-        for node in dict.fromkeys(node for node, _ in touched):
+        originals, refused = dict(self.originals), []
+        self.originals.clear()
+        for node in dict.fromkeys(node for node, _ in originals):
             try:
                 live_control.run_control(self.world.kube, self.world.driver_file, node, ["restore"])
             except TestbedError as error:  # restore the other nodes first
                 refused.append(error)
         if refused:
             raise refused[0]
-        for (_, pool), before in touched.items():
+        for (_, pool), before in originals.items():
             if before:
                 self._wait(pool, _equals(before), f"pool {pool} to be restored")
 
@@ -84,7 +84,7 @@ class Hardware:
         kube, driver = self.world.kube, self.world.driver_file.driver
         version, before = kube.resource_version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
         node = _node_of(before, device)
-        self.touched.setdefault((node, device.pool), pool_state(before, driver, device.pool))
+        self.originals.setdefault((node, device.pool), pool_state(before, driver, device.pool))
         live_control.run_control(kube, self.world.driver_file, node, [*verb, device.name, *rest])
 
         def is_published(now: PoolState) -> bool:
@@ -105,7 +105,7 @@ class Hardware:
             eventually(published, expected, budgets.POOL, longest_pause=0.1)
         except WaitTimeout as late:
             raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, _NOT_PUBLISHED)
+                expected, late.last_seen, late.budget, queries.unless_node_is_unready(self.world, _NOT_PUBLISHED)
             ) from late
 
 

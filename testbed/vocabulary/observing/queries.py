@@ -94,7 +94,7 @@ def diagnose_claim(world: World, namespace: str, claim: str, otherwise: Diagnosi
     return known[0] if known else otherwise
 
 
-def unless_node_is_away(world: World, otherwise: Diagnosis) -> Diagnosis:
+def unless_node_is_unready(world: World, otherwise: Diagnosis) -> Diagnosis:
     """Return `otherwise`, unless a node of the driver is not Ready: then that explains what a kubelet or driver did not do."""
     unready = describe_unready(_possible_nodes(world))
     return Diagnosis(unready, by_environment=True) if unready else otherwise

@@ -253,7 +253,7 @@ class Pod:
             eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
         except WaitTimeout as late:
             raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_away(self.world, NOT_UNPREPARED)
+                expected, late.last_seen, late.budget, queries.unless_node_is_unready(self.world, NOT_UNPREPARED)
             ) from late
 
     def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:

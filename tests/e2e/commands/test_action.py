@@ -15,7 +15,7 @@ MUTANT = str(folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-de
 
 @dataclass(frozen=True)
 class Use:
-    """The inputs of a use of the action, and its result with a correct driver."""
+    """The inputs of the action, and the expected result with a correct driver."""
 
     inputs: dict[str, str]
     verdict: str
@@ -30,14 +30,14 @@ SOME = Use({"provider": "kind", "arguments": "-k 'two_claims or pool'"}, "partia
     scope="module", params=[pytest.param(WHOLE, id="local"), pytest.param(SOME, id="kind", marks=pytest.mark.kind)]
 )
 def use(request: pytest.FixtureRequest) -> Use:
-    """Once for each provider that makes clusters."""
-    asked: Use = request.param
-    return asked
+    """Return the inputs for each provider that creates clusters."""
+    inputs: Use = request.param
+    return inputs
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of the steps after `install`: dra-testbed from this checkout, and the cache of this host."""
+    """Run the step `install` from this checkout; return the environment of the steps after it, with the cache of this host."""
     step = Runner(tmp_path_factory.mktemp("install")).run("install")
     assert step.code == 0
     assert step.outputs.keys() == {"bin", "digest"}
@@ -55,7 +55,7 @@ def test_a_correct_driver_gives_summary_outputs_and_report(use: Use, installed: 
     assert {"report.yaml", "junit.xml", "events.jsonl", "run.log"} <= runner.uploaded()
 
 
-def test_a_driver_that_fails_makes_the_step_fail_with_the_verdict_in_the_summary(
+def test_a_failing_driver_fails_the_step_and_its_verdict_is_in_the_summary(
     use: Use, installed: dict[str, str], tmp_path: Path
 ) -> None:
     runner = Runner(tmp_path)

@@ -1,6 +1,6 @@
-"""Each page in docs/features, done as a reader would do it: its files written, its commands run, and what they print compared with it.
+"""Follow each page in docs/features as a reader would: write its files, run its commands, and compare their output with the page.
 
-On local by `tox -e cluster`, and on kind by `tox -e kind-cluster`, where a reader puts the name of a worker in the place of `node-1`.
+`tox -e cluster` runs this on the local provider, `tox -e kind-cluster` on kind, with the name of a worker in place of `node-1`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROVIDERS = {"local": (), "kind": (pytest.mark.kind,)}
 WORKERS = "!node-role.kubernetes.io/control-plane"
 
 
-def dra(folder: Path, *argv: str) -> None:
+def run_dra_testbed(folder: Path, *argv: str) -> None:
     """Run dra-testbed in a folder, as a user would."""
     program = [sys.executable, "-m", "testbed.cli.main", *argv]
     path = {"PYTHONPATH": str(ROOT), "DRA_TESTBED_STATE": str(folders.state())}
@@ -38,28 +38,28 @@ def dra(folder: Path, *argv: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the files of pages that want the same testbed, and that testbed."""
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Bring up a testbed, and return a folder with the files of all pages that share it."""
     provider: str
     group: tuple[Page, ...]
     provider, group = request.param
     folder = tmp_path_factory.mktemp("pages")
     write(folder, *group)
-    dra(folder, "down", "--name", NAME)
-    dra(folder, "up", "--name", NAME, "--provider", provider, *group[0].up)
+    run_dra_testbed(folder, "down", "--name", NAME)
+    run_dra_testbed(folder, "up", "--name", NAME, "--provider", provider, *group[0].up)
     yield folder
-    dra(folder, "down", "--name", NAME)
+    run_dra_testbed(folder, "down", "--name", NAME)
 
 
-def write(folder: Path, *pages_of_it: Page) -> None:
-    for page in pages_of_it:
+def write(folder: Path, *group: Page) -> None:
+    for page in group:
         for name, content in page.files:
             (folder / name).write_text(content)
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where kubectl is that cluster's."""
+    """Return an environment in which kubectl uses the testbed."""
     lock = lock_for(effective(None, {}).kubernetes)
     programs = tmp_path_factory.mktemp("bin")
     (programs / "kubectl").symlink_to(binaries.ensure(lock, ["kubectl"], progress=Silent())["kubectl"])
@@ -67,35 +67,35 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}"}
 
 
-def printed(command: str, place: Path, environment: dict[str, str]) -> str:
+def printed(command: str, folder: Path, environment: dict[str, str]) -> str:
     done = subprocess.run(
-        ["bash", "-c", command], cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, timeout=120, check=False,
     )  # fmt: skip
     return done.stdout
 
 
 @pytest.mark.parametrize(
-    ("place", "page"),
+    ("folder", "page"),
     [
         pytest.param((provider, group), page, id=f"{provider}-{page.name}", marks=marks)
         for provider, marks in PROVIDERS.items()
         for group in GROUPS
         for page in group
     ],
-    indirect=["place"],
+    indirect=["folder"],
     scope="module",
 )
-def test_a_page_shows_what_happens(place: Path, page: Page, environment: dict[str, str]) -> None:
-    first = f"kubectl get nodes -l '{WORKERS}' -o jsonpath='{{.items[0].metadata.name}}'"
-    here = page.with_node(printed(first, place, environment))
-    write(place, here)
+def test_a_page_shows_the_output_of_its_commands(folder: Path, page: Page, environment: dict[str, str]) -> None:
+    first_worker = f"kubectl get nodes -l '{WORKERS}' -o jsonpath='{{.items[0].metadata.name}}'"
+    adapted = page.with_node(printed(first_worker, folder, environment))
+    write(folder, adapted)
     try:
-        for step in here.steps:
-            found, shown = printed(step.command, place, environment), "\n".join(step.prints)
+        for step in adapted.steps:
+            found, shown = printed(step.command, folder, environment), "\n".join(step.output)
             sys.stdout.write(f"$ {step.command}\n{found}")  # -rP shows it
-            assert step.is_as_shown(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
-    except AssertionError:  # the pages after it want the devices
-        for file, _ in here.files:
-            printed(f"kubectl delete --ignore-not-found -f {file}", place, environment)
+            assert step.matches(found), f"$ {step.command}\nprinted:\n{found}\nbut the page shows:\n{shown}"
+    except AssertionError:  # release the devices for the other pages
+        for file, _ in adapted.files:
+            printed(f"kubectl delete --ignore-not-found -f {file}", folder, environment)
         raise

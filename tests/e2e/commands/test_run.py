@@ -1,4 +1,4 @@
-"""`dra-testbed run` from end to end: a right driver conforms, a wrong one fails by name, an interrupted run is not green."""
+"""`dra-testbed run` from end to end: with a correct driver, with a mutant, and interrupted."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from testbed.waiting import Budget, eventually_true
 
 RUN = [sys.executable, "-m", "testbed.cli.main", "run"]
 MUTANT = folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-device.yaml"
-STARTED = Budget("suites started", 60, "a whole up comes before them")
+STARTED = Budget("suites started", 60, "the testbed comes up before")
 
 
-def hears_signals() -> None:
-    """As at a terminal. A shell starts what it puts in the background deaf to SIGINT, nohup to SIGHUP, and that is inherited."""
+def restore_signals() -> None:
+    """Restore the default handlers, as at a terminal: background jobs of a shell inherit an ignored SIGINT, nohup an ignored SIGHUP."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def verdicts(report: Path) -> dict[str, str]:
-    """What the report says of each requirement."""
+    """Return the verdict of each requirement in the report."""
     content = yaml.safe_load((report / "report.yaml").read_text())
     return {each["id"]: each["verdict"] for each in content["requirements"]}
 
 
 def dra_run(report: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run it as a user would."""
+    """Run `dra-testbed run` as a user would."""
     return subprocess.run(
         [*RUN, "--report", str(report), *argv], capture_output=True, text=True, timeout=300, check=False
     )
 
 
-def test_the_fake_driver_conforms_as_far_as_it_was_asked(tmp_path: Path) -> None:
-    """A selection; `tox -e e2e` judges by the whole profile."""
+def test_the_fake_driver_passes_the_selected_tests(tmp_path: Path) -> None:
+    """Run a selection of the tests; `tox -e e2e` runs a whole profile."""
     done = dra_run(tmp_path / "report", "-k", "from_one_template or starts_on_every_node or two_pods_share_one_claim")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -49,7 +49,7 @@ def test_the_fake_driver_conforms_as_far_as_it_was_asked(tmp_path: Path) -> None
     assert ElementTree.parse(tmp_path / "report/junit.xml").getroot() is not None
 
 
-def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_about_it(tmp_path: Path) -> None:
+def test_a_driver_that_gives_all_claims_the_same_device_fails_that_requirement(tmp_path: Path) -> None:
     done = dra_run(tmp_path / "report", "--driver", str(MUTANT), "-k", "two_claims_from_one_template")
 
     assert done.returncode == 1, done.stdout + done.stderr
@@ -59,7 +59,7 @@ def test_a_driver_that_gives_everybody_the_same_device_fails_the_requirement_abo
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("event", ["testbed-wanted", "test-started"])
-def test_an_interrupted_run_removes_its_testbed_and_is_never_green(
+def test_an_interrupted_run_removes_its_testbed_and_is_incomplete(
     tmp_path: Path, number: signal.Signals, event: str
 ) -> None:
     report = tmp_path / "report"
@@ -68,14 +68,14 @@ def test_an_interrupted_run_removes_its_testbed_and_is_never_green(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=hears_signals,
+        preexec_fn=restore_signals,
     )
     log = report / "events.jsonl"
     assert eventually_true(lambda: log.exists() and event in log.read_text(), STARTED)
     running.send_signal(number)
-    said = running.communicate(timeout=120)[0]
+    output = running.communicate(timeout=120)[0]
 
-    assert running.returncode == (4 if event == "test-started" else 128 + number), said
+    assert running.returncode == (4 if event == "test-started" else 128 + number), output
     content = yaml.safe_load((report / "report.yaml").read_text())
     assert (content["finished"], content["result"]) == (False, "incomplete")
-    assert not (folders.state() / content["environment"]["testbed"]).exists(), said
+    assert not (folders.state() / content["environment"]["testbed"]).exists(), output

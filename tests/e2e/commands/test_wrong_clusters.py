@@ -1,4 +1,4 @@
-"""The mutants of the cluster on a real API server with its etcd, and nothing else: each changes just what it says."""
+"""The mutants of the cluster on a real API server without other components: each changes only what its description says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testbed.binaries import minors
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
 from testbed.waiting import eventually_true
-from tests.e2e.api_server import UP, Server, client_of, running
+from tests.e2e.api_server import UP, ApiServer, kube_client, running
 
 Object = dict[str, Any]
 DEVICES = """
@@ -37,10 +37,10 @@ containers:
 
 @pytest.fixture(scope="module")
 def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
-    with running(Server(tmp_path_factory.mktemp("server"), minors()[0])) as server:
-        made = client_of(server)
+    with running(ApiServer(tmp_path_factory.mktemp("server"), minors()[0])) as server:
+        made = kube_client(server)
         made.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
-        for name in ("allocated", "unspoken-of"):
+        for name in ("allocated", "without-device-status"):
             made.apply(claim(name, DEVICES.replace("adminAccess: true, ", "")))
         yield made
 
@@ -56,24 +56,24 @@ def template(name: str, devices: str = DEVICES) -> Object:
     return {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
 
 
-def thing(kind: str, name: str, spec: Object | None = None) -> Object:
+def core_object(kind: str, name: str, spec: Object | None = None) -> Object:
     made = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
     return {**made, "spec": spec} if spec else made
 
 
-def status(**said: Any) -> Object:
-    return {**claim("allocated"), "status": {"allocation": yaml.safe_load(ALLOCATION), **said}, "spec": None}
+def status(**fields: Any) -> Object:
+    return {**claim("allocated"), "status": {"allocation": yaml.safe_load(ALLOCATION), **fields}, "spec": None}
 
 
-def kept(kube: Kube, asked: Object) -> Object:
-    """What the API server would keep of it."""
-    subresource = "status" if "status" in asked else None
-    asked = {key: value for key, value in asked.items() if value is not None}
-    return kube.apply(asked, dry_run=True, subresource=subresource)
+def dry_run(kube: Kube, manifest: Object) -> Object:
+    """Return the object that the API server would store."""
+    subresource = "status" if "status" in manifest else None
+    manifest = {key: value for key, value in manifest.items() if value is not None}
+    return kube.apply(manifest, dry_run=True, subresource=subresource)
 
 
-def requests(kept: Object) -> list[Object]:
-    spec = kept["spec"].get("spec", kept["spec"])
+def requests(stored: Object) -> list[Object]:
+    spec = stored["spec"].get("spec", stored["spec"])
     return [each.get("exactly", each) for each in spec["devices"]["requests"]]
 
 
@@ -87,74 +87,75 @@ def requests(kept: Object) -> list[Object]:
         ("claims-repaired", "deviceClassName", ["repaired"]),
     ],
 )
-def test_what_is_asked_for_changes(kube: Kube, made: Object, mutant: str, field: str, left: list[Any]) -> None:
-    namespace = thing("Namespace", "default")
+def test_requests_are_changed(kube: Kube, made: Object, mutant: str, field: str, left: list[Any]) -> None:
+    namespace = core_object("Namespace", "default")
     namespace["metadata"]["labels"] = {"resource.kubernetes.io/admin-access": "true"}
     kube.apply(namespace)
-    assert [each.get(field) for each in requests(kept(kube, made))] != left
+    assert [each.get(field) for each in requests(dry_run(kube, made))] != left
     with cluster_mutant(kube, mutant):
-        assert [each.get(field) for each in requests(kept(kube, made))] == left
+        assert [each.get(field) for each in requests(dry_run(kube, made))] == left
 
 
 def test_alternatives_lose_their_selectors_too(kube: Kube) -> None:
     choice = '{name: one, deviceClassName: c, selectors: [{cel: {expression: "true"}}]}'
     made = claim("new", f"requests: [{{name: a, firstAvailable: [{choice}, {choice.replace('one', 'two')}]}}]")
     with cluster_mutant(kube, "selectors-dropped"):
-        (request,) = requests(kept(kube, made))
+        (request,) = requests(dry_run(kube, made))
         assert ["selectors" in each for each in request["firstAvailable"]] == [False, False]
 
 
 @pytest.mark.parametrize("made", [claim("new"), template("new")], ids=["claim", "template"])
 def test_constraints_are_dropped(kube: Kube, made: Object) -> None:
     with cluster_mutant(kube, "constraints-dropped"):
-        stored = kept(kube, made)["spec"]
+        stored = dry_run(kube, made)["spec"]
         assert "constraints" not in stored.get("spec", stored)["devices"]
 
 
 def test_only_generated_claims_lose_their_labels(kube: Kube) -> None:
     generated = {"resource.kubernetes.io/pod-claim-name": "a"}
     with cluster_mutant(kube, "labels-dropped"):
-        assert "labels" not in kept(kube, claim("new", labels={"a": "b"}, annotations=generated))["metadata"]
-        assert "labels" in kept(kube, claim("new", labels={"a": "b"}))["metadata"]
+        assert "labels" not in dry_run(kube, claim("new", labels={"a": "b"}, annotations=generated))["metadata"]
+        assert "labels" in dry_run(kube, claim("new", labels={"a": "b"}))["metadata"]
 
 
-def test_namespaces_quotas_and_pods_change(kube: Kube) -> None:
-    quota = {**thing("ResourceQuota", "new", {"hard": {"count/pods.v1": "1"}})}
-    pod = thing("Pod", "new", yaml.safe_load(POD))
+def test_namespaces_quotas_and_pods_are_changed(kube: Kube) -> None:
+    quota = {**core_object("ResourceQuota", "new", {"hard": {"count/pods.v1": "1"}})}
+    pod = core_object("Pod", "new", yaml.safe_load(POD))
     with cluster_mutant(kube, "admin-label-everywhere"):
         assert (
-            kept(kube, thing("Namespace", "new"))["metadata"]["labels"]["resource.kubernetes.io/admin-access"] == "true"
+            dry_run(kube, core_object("Namespace", "new"))["metadata"]["labels"]["resource.kubernetes.io/admin-access"]
+            == "true"
         )
     with cluster_mutant(kube, "quotas-lifted"):
-        assert set(kept(kube, quota)["spec"]["hard"].values()) == {"1k"}
+        assert set(dry_run(kube, quota)["spec"]["hard"].values()) == {"1k"}
     with cluster_mutant(kube, "claims-leak-to-all-containers"):
-        stored = kept(kube, pod)["spec"]
+        stored = dry_run(kube, pod)["spec"]
         assert [each["resources"].get("claims") for each in stored["containers"]] == [[{"name": "a"}]] * 2
     with cluster_mutant(kube, "pods-lose-their-claims"):
-        stored = kept(kube, pod)["spec"]
+        stored = dry_run(kube, pod)["spec"]
         assert "resourceClaims" not in stored
         assert not any(each["resources"].get("claims") for each in stored["containers"])
 
 
-def test_of_a_status_something_is_lost(kube: Kube) -> None:
+def test_parts_of_a_claim_status_are_dropped(kube: Kube) -> None:
     device = {"driver": "d.example", "pool": "p", "device": "x", "data": {"a": 1}}
     consumers = [{"resource": "pods", "name": f"p{index}", "uid": f"u{index}"} for index in range(257)]
     with cluster_mutant(kube, "device-status-dropped"):
-        assert "devices" not in kept(kube, status(devices=[device]))["status"]
+        assert "devices" not in dry_run(kube, status(devices=[device]))["status"]
     with cluster_mutant(kube, "allocations-lose-their-node"):
-        assert "nodeSelector" not in kept(kube, status())["status"]["allocation"]
+        assert "nodeSelector" not in dry_run(kube, status())["status"]["allocation"]
     configured = status()
     opaque = {"driver": "d.example", "parameters": {"a": "b"}}
     configured["status"]["allocation"]["devices"]["config"] = [{"source": "FromClaim", "opaque": opaque}]
     with cluster_mutant(kube, "configuration-dropped"):
-        assert "config" not in kept(kube, configured)["status"]["allocation"]["devices"]
+        assert "config" not in dry_run(kube, configured)["status"]["allocation"]["devices"]
     with pytest.raises(ApiError, match="Too many"):
-        kept(kube, status(reservedFor=consumers))
+        dry_run(kube, status(reservedFor=consumers))
     with cluster_mutant(kube, "consumers-dropped"):
-        assert len(kept(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
+        assert len(dry_run(kube, status(reservedFor=consumers))["status"]["reservedFor"]) == 256
 
 
-def test_who_has_used_a_claim_stays_its_consumer(kube: Kube) -> None:
+def test_the_consumers_of_a_claim_are_never_removed(kube: Kube) -> None:
     kube.apply(claim("shared", DEVICES.replace("adminAccess: true, ", "")))
 
     def used_by(*pods: str) -> Object:
@@ -162,52 +163,52 @@ def test_who_has_used_a_claim_stays_its_consumer(kube: Kube) -> None:
         return {**status(reservedFor=consumers), "metadata": claim("shared")["metadata"]}
 
     kube.apply({key: value for key, value in used_by("left", "right").items() if value}, subresource="status")
-    assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 1
+    assert len(dry_run(kube, used_by("left"))["status"]["reservedFor"]) == 1
     with cluster_mutant(kube, "reservations-stay"):
-        assert len(kept(kube, used_by("left"))["status"]["reservedFor"]) == 2
+        assert len(dry_run(kube, used_by("left"))["status"]["reservedFor"]) == 2
 
 
-def test_taint_rules_and_extended_resources_change(kube: Kube) -> None:
-    wanted = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
-    pod = thing("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": wanted}]})
+def test_taint_rules_and_extended_resources_are_changed(kube: Kube) -> None:
+    resources = {"limits": {"example.com/gpu": "1500m"}, "requests": {"example.com/gpu": "1500m"}}
+    pod = core_object("Pod", "new", {"containers": [{"name": "c", "image": "i", "resources": resources}]})
     device_class = resource("DeviceClass", {"extendedResourceName": "gpu"})
     taint = {"key": "example.com/a", "effect": "NoFun"}
     rule = resource("DeviceTaintRule", {"deviceSelector": {"driver": "d.example"}, "taint": taint})
     for refused in (pod, device_class, rule):
         with pytest.raises(ApiError):
-            kept(kube, refused)
+            dry_run(kube, refused)
     with cluster_mutant(kube, "amounts-dropped"):
-        assert kept(kube, pod)["spec"]["containers"][0]["resources"] == {}
+        assert dry_run(kube, pod)["spec"]["containers"][0]["resources"] == {}
     with cluster_mutant(kube, "resource-names-dropped"):
-        assert "extendedResourceName" not in kept(kube, device_class)["spec"]
+        assert "extendedResourceName" not in dry_run(kube, device_class)["spec"]
     with cluster_mutant(kube, "taint-rules-narrowed"):
-        assert kept(kube, rule)["spec"]["deviceSelector"]["pool"] == "nowhere"
+        assert dry_run(kube, rule)["spec"]["deviceSelector"]["pool"] == "nowhere"
 
 
-def test_what_the_scheduler_tells_is_lost(kube: Kube) -> None:
+def test_fields_that_the_scheduler_writes_are_dropped(kube: Kube) -> None:
     made = status()
     made["status"]["allocation"]["devices"]["results"][0]["tolerations"] = [{"operator": "Exists"}]
     with cluster_mutant(kube, "tolerations-untold"):
-        assert "tolerations" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
-    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
-    kube.apply(thing("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+        assert "tolerations" not in dry_run(kube, made)["status"]["allocation"]["devices"]["results"][0]
+    resources = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(core_object("Pod", "extended", {"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
-    said = {"resourceClaimName": "a", "requestMappings": [mapping]}
-    pod = {**thing("Pod", "extended"), "status": {"extendedResourceClaimStatus": said}}
-    assert "extendedResourceClaimStatus" in kept(kube, pod)["status"]
+    extended = {"resourceClaimName": "a", "requestMappings": [mapping]}
+    pod = {**core_object("Pod", "extended"), "status": {"extendedResourceClaimStatus": extended}}
+    assert "extendedResourceClaimStatus" in dry_run(kube, pod)["status"]
     with cluster_mutant(kube, "extended-requests-untold"):
-        assert "extendedResourceClaimStatus" not in kept(kube, pod)["status"]
+        assert "extendedResourceClaimStatus" not in dry_run(kube, pod)["status"]
 
 
-def test_what_a_claim_says_of_taints_and_capacities_is_changed(kube: Kube) -> None:
-    asked = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
-    made = claim("new", DEVICES.replace("adminAccess: true", asked, 1))
+def test_tolerations_and_capacities_of_a_claim_are_changed(kube: Kube) -> None:
+    fields = "capacity: {requests: {memory: 8Gi}}, tolerations: [{key: a.example/b, operator: Exists}]"
+    made = claim("new", DEVICES.replace("adminAccess: true", fields, 1))
     with cluster_mutant(kube, "everything-tolerated"):
-        one, two = requests(kept(kube, made))
+        one, two = requests(dry_run(kube, made))
         assert one["tolerations"] == two["tolerations"] == [{"operator": "Exists"}]
         assert one["capacity"] == {"requests": {"memory": "8Gi"}}
     with cluster_mutant(kube, "capacities-unasked"):
-        one, _ = requests(kept(kube, made))
+        one, _ = requests(dry_run(kube, made))
         assert "capacity" not in one
         assert one["tolerations"] == [{"key": "a.example/b", "operator": "Exists"}]
 
@@ -216,51 +217,53 @@ def test_shares_have_the_same_id(kube: Kube) -> None:
     made = status()
     (result,) = made["status"]["allocation"]["devices"]["results"]
     with cluster_mutant(kube, "share-ids-alike"):
-        assert "shareID" not in kept(kube, made)["status"]["allocation"]["devices"]["results"][0]
+        assert "shareID" not in dry_run(kube, made)["status"]["allocation"]["devices"]["results"][0]
         ids = []
         for number in (1, 2):
             result["shareID"] = f"00000000-0000-4000-8000-00000000000{number}"
-            ids.append(kept(kube, made)["status"]["allocation"]["devices"]["results"][0]["shareID"])
+            ids.append(dry_run(kube, made)["status"]["allocation"]["devices"]["results"][0]["shareID"])
         assert len(set(ids)) == 1
 
 
 def test_a_request_keeps_its_last_selector(kube: Kube) -> None:
     two = DEVICES.replace('{cel: {expression: "true"}}', '{cel: {expression: "false"}}, {cel: {expression: "true"}}')
     with cluster_mutant(kube, "last-selector-counts"):
-        stored = requests(kept(kube, claim("new", two.replace("adminAccess: true, ", ""))))
+        stored = requests(dry_run(kube, claim("new", two.replace("adminAccess: true, ", ""))))
         assert [each["selectors"] for each in stored] == [[{"cel": {"expression": "true"}}]] * 2
 
 
-def test_taint_rules_do_something_else(kube: Kube) -> None:
+def test_taint_rules_get_another_effect_or_selector(kube: Kube) -> None:
     selector = {"driver": "d.example", "pool": "p"}
     spec = {"deviceSelector": selector, "taint": {"key": "example.com/a", "effect": "None"}}
     with cluster_mutant(kube, "taint-rules-evict"):
-        assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["taint"]["effect"] == "NoExecute"
+        assert dry_run(kube, resource("DeviceTaintRule", spec))["spec"]["taint"]["effect"] == "NoExecute"
     with cluster_mutant(kube, "taint-rules-widened"):
-        assert kept(kube, resource("DeviceTaintRule", spec))["spec"]["deviceSelector"] == {"driver": "d.example"}
+        assert dry_run(kube, resource("DeviceTaintRule", spec))["spec"]["deviceSelector"] == {"driver": "d.example"}
 
 
-def test_what_controllers_say_is_lost_or_wrong(kube: Kube) -> None:
+def test_fields_that_controllers_write_are_dropped_or_wrong(kube: Kube) -> None:
     rule = resource("DeviceTaintRule", {"taint": {"key": "example.com/a", "effect": "NoSchedule"}})
     kube.apply(rule)
     done = {**rule, "spec": None, "status": {"conditions": [condition("EvictionInProgress", "False")]}}
-    assert kept(kube, done)["status"]["conditions"]
+    assert dry_run(kube, done)["status"]["conditions"]
     with cluster_mutant(kube, "taint-rules-untold"):
-        assert "conditions" not in kept(kube, done).get("status", {})
-    wanted = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
-    kube.apply(thing("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": wanted}]}))
+        assert "conditions" not in dry_run(kube, done).get("status", {})
+    resources = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
+    kube.apply(core_object("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "DisruptionTarget")]
-    pod = {**thing("Pod", "ended"), "status": {"conditions": conditions}}
+    pod = {**core_object("Pod", "ended"), "status": {"conditions": conditions}}
     with cluster_mutant(kube, "disruptions-untold"):
-        assert [each["type"] for each in kept(kube, pod)["status"]["conditions"]] == ["Ready"]
+        assert [each["type"] for each in dry_run(kube, pod)["status"]["conditions"]] == ["Ready"]
     mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
-    told = {"extendedResourceClaimStatus": {"resourceClaimName": "a", "requestMappings": [mapping]}}
+    extended = {"extendedResourceClaimStatus": {"resourceClaimName": "a", "requestMappings": [mapping]}}
     with cluster_mutant(kube, "extended-requests-misnamed"):
-        (found,) = kept(kube, {**pod, "status": told})["status"]["extendedResourceClaimStatus"]["requestMappings"]
+        (found,) = dry_run(kube, {**pod, "status": extended})["status"]["extendedResourceClaimStatus"][
+            "requestMappings"
+        ]
         assert found["requestName"] == "nobodys"
 
 
-def test_an_allocation_says_something_else(kube: Kube) -> None:
+def test_binding_conditions_and_configuration_of_an_allocation_are_changed(kube: Kube) -> None:
     made = status()
     devices = made["status"]["allocation"]["devices"]
     devices["results"][0] |= {"bindingConditions": ["a", "b"], "bindingFailureConditions": ["c"]}
@@ -269,59 +272,62 @@ def test_an_allocation_says_something_else(kube: Kube) -> None:
         for source in ("FromClass", "FromClaim")
     ]
     with cluster_mutant(kube, "one-binding-condition"):
-        (result,) = kept(kube, made)["status"]["allocation"]["devices"]["results"]
+        (result,) = dry_run(kube, made)["status"]["allocation"]["devices"]["results"]
         assert (result["bindingConditions"], result["bindingFailureConditions"]) == (["a"], ["c"])
     with cluster_mutant(kube, "class-configures-alone"):
-        stored = kept(kube, made)["status"]["allocation"]["devices"]["config"]
+        stored = dry_run(kube, made)["status"]["allocation"]["devices"]["config"]
         assert [each["opaque"]["parameters"] for each in stored] == [{"by": "FromClass"}] * 2
 
 
-def test_a_claim_keeps_its_devices_and_what_is_said_of_them_is_true(kube: Kube) -> None:
+def test_allocations_are_kept_and_conditions_become_true(kube: Kube) -> None:
     kube.apply(claim("given", DEVICES.replace("adminAccess: true, ", "")))
     given = {**status(), "metadata": claim("given")["metadata"]}
     del given["spec"]
     kube.apply(given, subresource="status")
     other = yaml.safe_load(ALLOCATION.replace("device: x", "device: y"))
     with pytest.raises(ApiError, match=r"status\.allocation: Invalid value"):
-        kept(kube, {**given, "status": {"allocation": other}})
+        dry_run(kube, {**given, "status": {"allocation": other}})
     with cluster_mutant(kube, "allocations-kept"):
-        assert kept(kube, {**given, "status": {"allocation": other}})["status"] == given["status"]
+        assert dry_run(kube, {**given, "status": {"allocation": other}})["status"] == given["status"]
     with cluster_mutant(kube, "conditions-come-true"):
-        assert kept(kube, said("Ready", "False"))["status"]["devices"][0]["conditions"][0]["status"] == "True"
+        assert (
+            dry_run(kube, status_with_condition("Ready", "False"))["status"]["devices"][0]["conditions"][0]["status"]
+            == "True"
+        )
 
 
-def test_what_a_pod_says_of_claims_that_it_does_not_need_is_lost_and_of_others_is_not(kube: Kube) -> None:
+def test_only_the_statuses_of_unneeded_claims_are_dropped_from_a_pod(kube: Kube) -> None:
     claims = [{"name": name, "resourceClaimTemplateName": "t"} for name in ("made", "unneeded")]
-    kube.apply(thing("Pod", "claiming", {"resourceClaims": claims, "containers": [{"name": "c", "image": "i"}]}))
+    kube.apply(core_object("Pod", "claiming", {"resourceClaims": claims, "containers": [{"name": "c", "image": "i"}]}))
 
-    def told(*entries: Object) -> Any:
-        pod = {**thing("Pod", "claiming"), "status": {"resourceClaimStatuses": list(entries)}}
-        return kept(kube, pod)["status"].get("resourceClaimStatuses")
+    def statuses_of(*entries: Object) -> Any:
+        pod = {**core_object("Pod", "claiming"), "status": {"resourceClaimStatuses": list(entries)}}
+        return dry_run(kube, pod)["status"].get("resourceClaimStatuses")
 
     made, unneeded = {"name": "made", "resourceClaimName": "a"}, {"name": "unneeded"}
-    assert told(made, unneeded) == [made, unneeded]
+    assert statuses_of(made, unneeded) == [made, unneeded]
     with cluster_mutant(kube, "unneeded-claims-untold"):
-        assert told(made) == [made]
-        assert told(unneeded) is None
+        assert statuses_of(made) == [made]
+        assert statuses_of(unneeded) is None
 
 
-def test_kubelets_delete_no_slices_and_others_do(kube: Kube) -> None:
+def test_kubelets_may_not_delete_slices_but_others_may(kube: Kube) -> None:
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "d.example", "nodeName": "worker", "pool": pool, "devices": [{"name": "x"}]}
     made = kube.apply(resource("ResourceSlice", spec))
     with cluster_mutant(kube, "slices-outlive-their-driver"):
-        assert eventually_true(lambda: "mutant slices-outlive-their-driver" in wiped_by_a_kubelet(kube), UP)
+        assert eventually_true(lambda: "mutant slices-outlive-their-driver" in refusal_of_a_kubelets_delete(kube), UP)
         kube.delete(made)
     kube.apply(resource("ResourceSlice", spec))
-    assert wiped_by_a_kubelet(kube) == ""
+    assert refusal_of_a_kubelets_delete(kube) == ""
 
 
-def wiped_by_a_kubelet(kube: Kube) -> str:
-    """Why a kubelet may not delete the slices of its node."""
-    wanted = {"fieldSelector": "spec.nodeName=worker", "dryRun": "All"}
+def refusal_of_a_kubelets_delete(kube: Kube) -> str:
+    """Return the message that refuses a kubelet to delete the slices of its node, or an empty string if it may."""
+    query = {"fieldSelector": "spec.nodeName=worker", "dryRun": "All"}
     kubelet = [("Impersonate-User", "system:node:worker"), ("Impersonate-Group", "system:masters")]
     try:
-        kube.request("DELETE", "/apis/resource.k8s.io/v1/resourceslices", query=wanted, headers=kubelet)
+        kube.request("DELETE", "/apis/resource.k8s.io/v1/resourceslices", query=query, headers=kubelet)
     except ApiError as refused:
         return refused.message
     return ""
@@ -336,43 +342,46 @@ def condition(kind: str, value: str) -> Object:
     return {"type": kind, "status": value, "reason": "R", "message": "", "lastTransitionTime": since}
 
 
-def said(kind: str, value: str) -> Object:
+def status_with_condition(kind: str, value: str) -> Object:
     device = {"driver": "d.example", "pool": "p", "device": "x", "conditions": [condition(kind, value)]}
     return {key: value for key, value in status(devices=[device]).items() if value is not None}
 
 
-def says(kube: Kube, manager: str, kind: str, value: str) -> dict[str, str]:
-    """Write a condition as one of several; the conditions that are there then."""
-    made = said(kind, value)
+def write_condition(kube: Kube, manager: str, kind: str, value: str) -> dict[str, str]:
+    """Write a condition as one of several field managers; return all conditions that are stored afterwards."""
+    made = status_with_condition(kind, value)
     del made["status"]["allocation"]
     stored = kube.apply(made, manager=manager, force=False, subresource="status")
     return {each["type"]: each["status"] for each in stored["status"]["devices"][0]["conditions"]}
 
 
-def test_one_writer_erases_or_changes_the_words_of_another(kube: Kube) -> None:
+def test_one_writer_removes_or_changes_the_conditions_of_another(kube: Kube) -> None:
     kube.apply({key: value for key, value in status().items() if value is not None}, subresource="status")
-    says(kube, "network", "LinkUp", "True")
-    assert says(kube, "storage", "Mounted", "True") == {"LinkUp": "True", "Mounted": "True"}
+    write_condition(kube, "network", "LinkUp", "True")
+    assert write_condition(kube, "storage", "Mounted", "True") == {"LinkUp": "True", "Mounted": "True"}
     with pytest.raises(ApiError, match='conflict with "network"'):
-        says(kube, "storage", "LinkUp", "False")
+        write_condition(kube, "storage", "LinkUp", "False")
     with cluster_mutant(kube, "one-condition-only"):
-        assert len(says(kube, "network", "LinkUp", "False")) == 1
+        assert len(write_condition(kube, "network", "LinkUp", "False")) == 1
     with cluster_mutant(kube, "field-owners-forgotten"):
-        says(kube, "network", "LinkUp", "True")
+        write_condition(kube, "network", "LinkUp", "True")
         with pytest.raises(ApiError, match='conflict with "before-first-apply"'):
-            says(kube, "storage", "LinkUp", "False")
+            write_condition(kube, "storage", "LinkUp", "False")
 
 
-def of_device(**said: Any) -> Object:
-    """What is said of the device of a claim that is allocated, and of which nothing is stored."""
-    device = {"driver": "d.example", "pool": "p", "device": "x", **said}
-    return {**status(devices=[device]), "metadata": claim("unspoken-of")["metadata"]}
+def device_status(**fields: Any) -> Object:
+    """Return an allocated claim with these fields in its device status; the stored claim has no device status."""
+    device = {"driver": "d.example", "pool": "p", "device": "x", **fields}
+    return {**status(devices=[device]), "metadata": claim("without-device-status")["metadata"]}
 
 
 @pytest.mark.parametrize(
     ("field", "most"),
     [
-        ("conditions", [said(f"C{index}", "True")["status"]["devices"][0]["conditions"][0] for index in range(8)]),
+        (
+            "conditions",
+            [status_with_condition(f"C{index}", "True")["status"]["devices"][0]["conditions"][0] for index in range(8)],
+        ),
         ("data", {"long": "x" * 10229}),
         ("networkData", {"ips": [f"10.9.8.{index}/24" for index in range(16)]}),
         ("networkData", {"interfaceName": "x" * 256}),
@@ -380,15 +389,17 @@ def of_device(**said: Any) -> Object:
     ],
     ids=["conditions", "data", "ips", "name", "address"],
 )
-def test_less_is_taken_of_a_status_than_there_is_room_for(kube: Kube, field: str, most: Any) -> None:
-    assert kept(kube, of_device(**{field: most}))["status"]["devices"][0][field] == most
+def test_device_statuses_of_the_maximum_size_are_refused(kube: Kube, field: str, most: Any) -> None:
+    assert dry_run(kube, device_status(**{field: most}))["status"]["devices"][0][field] == most
     with cluster_mutant(kube, "device-status-narrow"):
-        assert kept(kube, of_device(**{field: type(most)()}))
+        assert dry_run(kube, device_status(**{field: type(most)()}))
         with pytest.raises(ApiError, match="mutant-device-status-narrow"):
-            kept(kube, of_device(**{field: most}))
+            dry_run(kube, device_status(**{field: most}))
 
 
 def test_hardware_addresses_are_dropped(kube: Kube) -> None:
     with cluster_mutant(kube, "hardware-addresses-dropped"):
-        stored = kept(kube, of_device(networkData={"interfaceName": "net1", "hardwareAddress": "02:00:5e:10:00:01"}))
+        stored = dry_run(
+            kube, device_status(networkData={"interfaceName": "net1", "hardwareAddress": "02:00:5e:10:00:01"})
+        )
         assert stored["status"]["devices"][0]["networkData"] == {"interfaceName": "net1"}

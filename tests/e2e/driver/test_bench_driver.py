@@ -1,4 +1,4 @@
-"""The bench of drivers in its shortest form: ours, and the Go peers that are built already, on a real API server."""
+"""`bench driver` with the smallest amount of work, for our driver and the Go peers that are in the cache, on a real API server."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 
 import pytest
 
-from testbed.bench.driver import Plan, measure
+from testbed.bench.driver import DriverBenchPlan, measure
 from testbed.binaries import minors
 from testbed.progress import Silent
 
 
-def test_every_quantity_of_our_driver_is_measured_and_publishing_takes_no_write_too_many() -> None:
+def test_all_quantities_of_our_driver_are_measured_and_slice_writes_are_minimal() -> None:
     if os.geteuid() != 0:
         pytest.fail("this test needs root")
-    found = measure(Plan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
+    found = measure(DriverBenchPlan(minors()[0], claims=5, rounds=1, idle=0.2, build=False), Silent())
 
     assert found.failures.get(found.ours, {}) == {}
     for quantity in found.as_data()["quantities"]:  # type: ignore[attr-defined]  # it is a list

@@ -1,4 +1,4 @@
-"""Live control as its users meet it: commands on this host, a driver in its pod, and what Kubernetes makes of it."""
+"""Live control from end to end: commands on this host, a driver in its pod, and the effects in Kubernetes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testbed.waiting import Budget, eventually_true
 from tests.e2e.conftest import Kubectl
 
 NAME = "test-live-control"
-SOON = Budget("soon", 60, "the kubelet tries again about once a minute, and sooner when the pod is changed")
+SOON = Budget("soon", 60, "the kubelet retries about once a minute, and sooner when the pod is changed")
 POD = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -45,7 +45,7 @@ def testbed() -> Iterator[Testbed]:
     if os.geteuid() != 0:
         pytest.fail("these tests need root")
     tear_down(NAME, Silent())
-    gpus = folders.data("manifests") / "hardware/gpus.yaml"  # one slice, and nothing else in it
+    gpus = folders.data("manifests") / "hardware/gpus.yaml"  # publishes one slice
     yield bring_up(effective(None, {"name": NAME, "nodes": 1, "hardware": gpus}), Silent(), ephemeral=True)
     tear_down(NAME, Silent())
 
@@ -57,10 +57,10 @@ def kubectl(testbed: Testbed) -> Kubectl:
 
 @pytest.fixture
 def hardware(testbed: Testbed) -> Iterator[Callable[..., str]]:
-    """The command; afterwards all is as the hardware file says."""
+    """Return a function that runs `dra-testbed hardware`; afterwards all changes are undone."""
 
-    def do(*words: str) -> str:
-        argv = [sys.executable, "-m", "testbed.cli.main", "hardware", *words, "--name", testbed.name]
+    def do(*arguments: str) -> str:
+        argv = [sys.executable, "-m", "testbed.cli.main", "hardware", *arguments, "--name", testbed.name]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -72,18 +72,18 @@ def hardware(testbed: Testbed) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def pod(kubectl: Kubectl) -> Iterator[Callable[[str], Callable[[], Any]]]:
-    """Make a pod with a device; what is given says how it is, and has its kubelet look at it again."""
+    """Return a function that creates a pod with a device. It returns a function that triggers a sync and reads the pod."""
     made: list[str] = []
 
     def make(name: str) -> Callable[[], Any]:
         made.append(name)
         kubectl("apply", "-f", "-", stdin=POD.format(name=name))
 
-        def look() -> Any:
-            kubectl("annotate", "pod", name, "--overwrite", f"looked={os.urandom(4).hex()}", check=False)
+        def sync_and_read() -> Any:
+            kubectl("annotate", "pod", name, "--overwrite", f"sync={os.urandom(4).hex()}", check=False)
             return json.loads(kubectl("get", "pod", name, "-o", "json", "--ignore-not-found").stdout or "{}")
 
-        return look
+        return sync_and_read
 
     yield make
     for name in made:
@@ -91,8 +91,8 @@ def pod(kubectl: Kubectl) -> Iterator[Callable[[str], Callable[[], Any]]]:
 
 
 def published(testbed: Testbed) -> dict[str, Any]:
-    mine = "spec.driver=gpu.dra-testbed.example"
-    (slice_,) = testbed.kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=mine)
+    selector = "spec.driver=gpu.dra-testbed.example"
+    (slice_,) = testbed.kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=selector)
     return dict(slice_)
 
 
@@ -104,7 +104,7 @@ def phase(state: Any) -> Any:
     return state.get("status", {}).get("phase")
 
 
-def test_an_unplugged_device_is_one_write_to_one_slice(testbed: Testbed, hardware: Callable[..., str]) -> None:
+def test_an_unplugged_device_causes_one_write_to_one_slice(testbed: Testbed, hardware: Callable[..., str]) -> None:
     before = published(testbed)
     assert "done" in hardware("unplug", "gpu-3")
     assert eventually_true(lambda: "gpu-3" not in names(published(testbed)), SOON)
@@ -114,37 +114,37 @@ def test_an_unplugged_device_is_one_write_to_one_slice(testbed: Testbed, hardwar
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-def test_a_taint_ends_the_pod_that_has_the_device(
+def test_a_taint_evicts_the_pod_that_uses_the_device(
     hardware: Callable[..., str], pod: Callable[[str], Callable[[], Any]], testbed: Testbed
 ) -> None:
-    look = pod("tainted")
-    assert eventually_true(lambda: phase(look()) == "Running", SOON)
+    read = pod("tainted")
+    assert eventually_true(lambda: phase(read()) == "Running", SOON)
     hardware("taint", device_of(testbed, "tainted"), "example.com/broken:NoExecute")
-    assert eventually_true(lambda: look() == {}, SOON)
+    assert eventually_true(lambda: read() == {}, SOON)
 
 
-def test_health_is_in_the_pods_status(
+def test_device_health_is_in_the_pods_status(
     hardware: Callable[..., str], pod: Callable[[str], Callable[[], Any]], testbed: Testbed
 ) -> None:
-    look = pod("ill")
-    assert eventually_true(lambda: phase(look()) == "Running", SOON)
-    hardware("health", device_of(testbed, "ill"), "unhealthy", "--message", "ECC errors")
+    read = pod("unhealthy")
+    assert eventually_true(lambda: phase(read()) == "Running", SOON)
+    hardware("health", device_of(testbed, "unhealthy"), "unhealthy", "--message", "ECC errors")
 
     def shown() -> bool:
-        ((status,),) = [each.get("allocatedResourcesStatus", [{}]) for each in look()["status"]["containerStatuses"]]
+        ((status,),) = [each.get("allocatedResourcesStatus", [{}]) for each in read()["status"]["containerStatuses"]]
         return any((each["health"], each.get("message")) == ("Unhealthy", "ECC errors") for each in status["resources"])
 
     assert eventually_true(shown, SOON)
 
 
-def test_a_call_fails_three_times_with_an_event_and_then_the_pod_runs(
+def test_a_pod_runs_after_three_failed_prepare_calls_with_events(
     hardware: Callable[..., str], pod: Callable[[str], Callable[[], Any]], kubectl: Kubectl
 ) -> None:
     hardware("fault", "prepare", "--times", "3", "--code", "UNAVAILABLE", "--message", "the bus does not answer")
-    look = pod("refused")
-    assert eventually_true(lambda: phase(look()) == "Running", SOON)
-    told = kubectl("get", "events", "--field-selector", "reason=FailedPrepareDynamicResources").stdout
-    assert "code = Unavailable desc = the bus does not answer" in told
+    read = pod("refused")
+    assert eventually_true(lambda: phase(read()) == "Running", SOON)
+    events = kubectl("get", "events", "--field-selector", "reason=FailedPrepareDynamicResources").stdout
+    assert "code = Unavailable desc = the bus does not answer" in events
     entries = [each for node in json.loads(hardware("journal", "-o", "json")) for each in node["entries"]]
     assert [each["event"] for each in entries].count("fault") == 3
 

@@ -1,4 +1,4 @@
-"""The driver is updated while pods have its devices, and while pods come and go. What users of a real driver hope for, on the fake one."""
+"""Update the fake driver while pods use its devices and while pods are created and deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from testbed.waiting import Budget, NotYet, eventually
 from tests.e2e.conftest import POD, WORKLOAD, Kubectl
 
 NAMESPACE, DAEMON_SET = "dra-testbed-driver", "daemonset/fake-gpu-driver"
-ROLLED = Budget("update done", 30, "a driver ends and starts within seconds")
+ROLLED = Budget("update done", 30, "a driver stops and starts within seconds")
 TEMPLATE = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -31,7 +31,7 @@ apiVersion: v1
 kind: Pod
 metadata: {{name: {name}, labels: {{app: user}}}}
 spec:
-  # With 0 the API server forgets the pod at once, and its device is given to the next one before the kubelet has it back.
+  # With 0 the API server deletes the pod at once, and its device is allocated again before the kubelet has unprepared it.
   terminationGracePeriodSeconds: 1
   resourceClaims: [{{name: gpu, resourceClaimTemplateName: gpu}}]
   containers:
@@ -44,7 +44,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def testbed() -> Iterator[Testbed]:
-    """A testbed with the drivers that it has by default."""
+    """Return a testbed with its default drivers."""
     name = "test-rolling"
     tear_down(name, Silent())
     yield bring_up(effective(None, {"name": name, "nodes": 1}), Silent(), ephemeral=True)
@@ -53,38 +53,38 @@ def testbed() -> Iterator[Testbed]:
 
 @pytest.fixture
 def user(kubectl: Kubectl) -> Iterator[dict[str, Any]]:
-    """A pod that has a GPU, as it was before the update."""
+    """Start a pod with a GPU; return the state of its container before the update."""
     kubectl("apply", "-f", "-", stdin=TEMPLATE)
     yield start(kubectl, "user")
     kubectl("delete", "pod", "-l", "app=user", "--wait")
 
 
 def start(kubectl: Kubectl, name: str) -> dict[str, Any]:
-    """A new pod with a GPU, as soon as it runs."""
+    """Start a pod with a GPU; return the state of its container when it runs."""
     kubectl("apply", "-f", "-", stdin=PODS.format(name=name, image=WORKLOAD))
     return eventually(lambda: container(kubectl, name), f"pod {name} to run", POD)
 
 
 def container(kubectl: Kubectl, name: str) -> dict[str, Any]:
-    (status,) = seen(kubectl, "pod", name)["status"].get("containerStatuses") or [{}]
+    (status,) = get(kubectl, "pod", name)["status"].get("containerStatuses") or [{}]
     if "running" not in status.get("state", {}):
         raise NotYet(f"its container is {status.get('state')}")
-    # Not its health: the kubelet takes a device for unknown until the new driver has told it.
+    # Not its health: the kubelet reports Unknown until the new driver has sent the health.
     return {key: status[key] for key in ("containerID", "restartCount", "ready")}
 
 
-def seen(kubectl: Kubectl, *what: str) -> dict[str, Any]:
+def get(kubectl: Kubectl, *what: str) -> dict[str, Any]:
     return dict(json.loads(kubectl("get", *what, "-o", "json").stdout))
 
 
-def update(kubectl: Kubectl) -> int:
-    """Begin an update; the generation that tells when it is seen."""
+def start_update(kubectl: Kubectl) -> int:
+    """Start an update; return the generation that the controller has to observe."""
     kubectl("-n", NAMESPACE, "rollout", "restart", DAEMON_SET)
-    return int(seen(kubectl, "-n", NAMESPACE, DAEMON_SET)["metadata"]["generation"])
+    return int(get(kubectl, "-n", NAMESPACE, DAEMON_SET)["metadata"]["generation"])
 
 
 def is_rolled(kubectl: Kubectl, generation: int) -> bool:
-    status = seen(kubectl, "-n", NAMESPACE, DAEMON_SET)["status"]
+    status = get(kubectl, "-n", NAMESPACE, DAEMON_SET)["status"]
     old = len(driver_pods(kubectl)) - status["desiredNumberScheduled"]
     counts = (status.get("updatedNumberScheduled"), status.get("numberAvailable"))
     wanted = status["desiredNumberScheduled"]
@@ -92,24 +92,24 @@ def is_rolled(kubectl: Kubectl, generation: int) -> bool:
 
 
 def driver_pods(kubectl: Kubectl) -> set[str]:
-    found = seen(kubectl, "-n", NAMESPACE, "pods", "-l", "app=fake-gpu-driver")["items"]
+    found = get(kubectl, "-n", NAMESPACE, "pods", "-l", "app=fake-gpu-driver")["items"]
     return {each["metadata"]["uid"] for each in found}
 
 
 def failed_prepares(kubectl: Kubectl) -> list[str]:
-    found = seen(kubectl, "events", "--field-selector", "reason=FailedPrepareDynamicResources")["items"]
+    found = get(kubectl, "events", "--field-selector", "reason=FailedPrepareDynamicResources")["items"]
     return [each["message"] for each in found]
 
 
 def slices(kubectl: Kubectl) -> set[str]:
-    return {each["metadata"]["uid"] for each in seen(kubectl, "resourceslices")["items"]}
+    return {each["metadata"]["uid"] for each in get(kubectl, "resourceslices")["items"]}
 
 
-def test_without_a_gap_pods_keep_their_devices_and_new_ones_start_at_any_time(
+def test_with_surge_pods_keep_their_devices_and_new_pods_start_at_any_time(
     kubectl: Kubectl, user: dict[str, Any]
 ) -> None:
     before, published, began = driver_pods(kubectl), slices(kubectl), time.monotonic()
-    generation, at_once = update(kubectl), 0
+    generation, at_once = start_update(kubectl), 0
     while not is_rolled(kubectl, generation):
         assert time.monotonic() - began < ROLLED.seconds, "the update does not end"
         at_once = max(at_once, len(driver_pods(kubectl)))
@@ -118,18 +118,20 @@ def test_without_a_gap_pods_keep_their_devices_and_new_ones_start_at_any_time(
     start(kubectl, "new")
 
     assert time.monotonic() - began < ROLLED.seconds
-    assert at_once == 2, "old and new stood side by side"
+    assert at_once == 2, "the old and the new driver did not run at the same time"
     assert not before & driver_pods(kubectl)
     assert container(kubectl, "user") == user
     assert slices(kubectl) == published
     assert failed_prepares(kubectl) == []
 
 
-def test_with_a_gap_pods_keep_their_devices_and_new_ones_start_after_it(kubectl: Kubectl, user: dict[str, Any]) -> None:
+def test_without_surge_pods_keep_their_devices_and_new_pods_start_after_the_update(
+    kubectl: Kubectl, user: dict[str, Any]
+) -> None:
     before, published = driver_pods(kubectl), slices(kubectl)
-    gap = {"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}
-    kubectl("-n", NAMESPACE, "patch", DAEMON_SET, "--type=merge", "-p", json.dumps(gap))
-    generation = update(kubectl)
+    no_surge = {"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}
+    kubectl("-n", NAMESPACE, "patch", DAEMON_SET, "--type=merge", "-p", json.dumps(no_surge))
+    generation = start_update(kubectl)
 
     def rolled() -> None:
         if not is_rolled(kubectl, generation):

@@ -50,13 +50,13 @@ def supported(done: subprocess.CompletedProcess[str], report: Path) -> dict[str,
     return {name: verdict for name, verdict in verdicts(done, report).items() if verdict != "cluster-unsupported"}
 
 
-def ours(kube: Kube) -> set[str]:
+def testbed_objects(kube: Kube) -> set[str]:
     """Return the objects that testbeds created in the cluster."""
     return {f"{each['kind']}/{each['metadata']['name']}" for each in find_labelled(kube, ANY_TESTBED).objects}
 
 
 def is_there(kube: Kube, kind: str, start: str) -> bool:
-    return any(name.startswith(f"{kind}/{start}") for name in ours(kube))
+    return any(name.startswith(f"{kind}/{start}") for name in testbed_objects(kube))
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def installed(testbed: Testbed, admin: list[str], tmp_path_factory: pytest.TempP
     yield file
     down = dra("down", "--name", "theirs")
     assert down.returncode == 0, down.stderr
-    assert ours(testbed.kube) == set()
+    assert testbed_objects(testbed.kube) == set()
 
 
 def user_with_role(testbed: Testbed, level: str, folder: Path) -> str:
@@ -102,9 +102,9 @@ def user_with_role(testbed: Testbed, level: str, folder: Path) -> str:
     }
     for each in (role, account, binding):
         kube.apply(each)
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    token = kube.request("POST", path, body=asked)["status"]["token"]
+    token = kube.request("POST", path, body=request)["status"]["token"]
     config = yaml.safe_load((testbed.folder / "kubeconfig").read_text())
     config["users"][0]["user"] = {"token": token}
     file = folder / f"{level}.kubeconfig"
@@ -124,7 +124,7 @@ def test_sweep_removes_what_a_killed_up_created_and_nothing_else(testbed: Testbe
 
     assert elsewhere.returncode == swept.returncode == 0, elsewhere.stderr + swept.stderr
     assert "ClusterRoleBinding" in elsewhere.stdout or "testbed killed" in swept.stdout
-    assert ours(kube) == set()
+    assert testbed_objects(kube) == set()
     assert kube.find("v1", "ConfigMap", "theirs", "default")
 
 
@@ -171,7 +171,7 @@ def test_a_read_only_user_can_judge_static_requirements_and_creates_nothing(
     testbed: Testbed, installed: Path, tmp_path: Path
 ) -> None:
     report, kubeconfig = tmp_path / "report", user_with_role(testbed, "read-only", tmp_path)
-    before = ours(testbed.kube)
+    before = testbed_objects(testbed.kube)
     words = ["--provider", "existing", "--kubeconfig", kubeconfig, "--driver", str(installed)]
     done = dra("run", *SOME, *words, "--allow", "read-only", "--report", str(report))
     more = dra("run", *SOME, *words, "--report", str(tmp_path / "none"))
@@ -180,21 +180,21 @@ def test_a_read_only_user_can_judge_static_requirements_and_creates_nothing(
     assert verdicts(done, report)["SLICE-001"] == "pass"
     assert verdicts(done, report)["CLAIM-001"] == "cluster-unsupported"
     assert (more.returncode, "create, delete, get, list, patch namespaces" in more.stderr) == (3, True)
-    assert ours(testbed.kube) == before
+    assert testbed_objects(testbed.kube) == before
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_second_testbed_with_the_same_driver_is_refused_and_changes_nothing(
     testbed: Testbed, admin: list[str], tmp_path: Path
 ) -> None:
-    before = ours(testbed.kube)
+    before = testbed_objects(testbed.kube)
     second = dra("up", *admin, "--name", "theirs", state=tmp_path)
     down = dra("down", "--name", "theirs", state=tmp_path)
 
     assert second.returncode == 2
     assert "belongs to testbed theirs of host" in second.stderr
     assert "there is no testbed theirs" in down.stdout
-    assert ours(testbed.kube) == before
+    assert testbed_objects(testbed.kube) == before
 
 
 @pytest.mark.usefixtures("installed")
@@ -210,11 +210,11 @@ def test_programs_run_on_nodes_only_if_allowed(admin: list[str]) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_testbed_that_is_up_is_never_swept(testbed: Testbed) -> None:
-    before = ours(testbed.kube)
+    before = testbed_objects(testbed.kube)
     swept = dra("sweep", "--kubeconfig", _kubeconfig(testbed))
 
     assert "it is up" in swept.stderr
-    assert ours(testbed.kube) == before
+    assert testbed_objects(testbed.kube) == before
 
 
 @pytest.mark.usefixtures("installed")

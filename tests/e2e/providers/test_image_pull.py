@@ -23,10 +23,10 @@ class Registry(BaseHTTPRequestHandler):
 
     blobs: dict[str, bytes]
     index: dict[str, Any]
-    asked: list[tuple[str, str]]
+    requests: list[tuple[str, str]]
 
     def do_GET(self) -> None:
-        self.asked.append((self.path, self.client_address[0]))
+        self.requests.append((self.path, self.client_address[0]))
         digest, kind = self.path.rpartition("/")[2], "application/octet-stream"
         if "/manifests/" in self.path:
             kind = self.index["manifests"][0]["mediaType"]
@@ -50,9 +50,9 @@ class Registry(BaseHTTPRequestHandler):
 @pytest.fixture
 def registry() -> Iterator[str]:
     """Yield the address of a registry that has the workload image under every name."""
-    said = run(["ip", "-4", "-o", "addr", "show", "scope", "global"]).stdout
+    output = run(["ip", "-4", "-o", "addr", "show", "scope", "global"]).stdout
     mine = [
-        address for link, address in re.findall(r"\d+: (\S+)\s+inet ([\d.]+)", said) if not link.startswith("dratb")
+        address for link, address in re.findall(r"\d+: (\S+)\s+inet ([\d.]+)", output) if not link.startswith("dratb")
     ]
     if not mine:
         pytest.skip("this host has no address of its own that a node could be sent to")
@@ -61,7 +61,7 @@ def registry() -> Iterator[str]:
     Registry.blobs = {
         f"sha256:{name.rpartition('/')[2]}": data for name, data in files.items() if name.startswith("blobs/")
     }
-    Registry.asked = []
+    Registry.requests = []
     Registry.index = json.loads(files["index.json"])
     server = ThreadingHTTPServer((mine[0], 0), Registry)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -79,5 +79,5 @@ def test_a_pod_runs_an_image_that_was_pulled(testbed: Testbed, kubectl: Any, reg
 
     kubectl.run_pod("pulled", "sleep 3600", image="registry.example/somebody/tool:1")
 
-    assert any("/somebody/tool/manifests/1" in path for path, _ in Registry.asked)
-    assert {client for _, client in Registry.asked} == {registry.partition(":")[0]}
+    assert any("/somebody/tool/manifests/1" in path for path, _ in Registry.requests)
+    assert {client for _, client in Registry.requests} == {registry.partition(":")[0]}

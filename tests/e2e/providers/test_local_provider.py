@@ -19,20 +19,20 @@ def test_two_nodes_are_ready(testbed: Testbed) -> None:
 
 def test_a_kubelet_may_not_change_another_node(testbed: Testbed, kubectl: Any) -> None:
     kubeconfig = testbed.folder / "cluster/pki/kubelet-node-1.kubeconfig"
-    said = process.run(
+    result = process.run(
         [kubectl.program, f"--kubeconfig={kubeconfig}", "label", "node", "node-2", "stolen=true"], check=False
     )
 
-    assert not said.ok
-    assert "forbidden" in said.stderr.lower()
+    assert not result.ok
+    assert "forbidden" in result.stderr.lower()
 
 
 def test_nothing_listens_on_the_hosts_other_addresses(testbed: Testbed) -> None:
     """On this host only the nodes' proxy listens, on the testbed's link; everything else listens in other namespaces."""
     settings = testbed.cluster.settings  # type: ignore[attr-defined]  # an attribute of this provider only
-    ours = {str(part.process.pid) for part in testbed.cluster.components() if part.process}
+    pids = {str(part.process.pid) for part in testbed.cluster.components() if part.process}
     listening = process.run(["ss", "-Hltnp"]).stdout.splitlines()
-    addresses = [line.split()[3] for line in listening if ours & set(re.findall(r"pid=(\d+)", line))]
+    addresses = [line.split()[3] for line in listening if pids & set(re.findall(r"pid=(\d+)", line))]
 
     assert addresses == [f"{settings.addresses.host}:{settings.egress_port}"]
 
@@ -65,11 +65,11 @@ def test_a_process_runs_on_a_node_without_an_image(testbed: Testbed, tmp_path: P
         "node-1", ["sh", "-c", "hostname; echo $WORD; sleep 600"], log=tmp_path / "log", env={"WORD": "hi"}
     )
 
-    def said() -> str:
+    def two_lines() -> str:
         text = (tmp_path / "log").read_text()
         if text.count("\n") < 2:
             raise NotYet(text)
         return text
 
-    assert eventually(said, "two lines", SOON) == "node-1\nhi\n"
+    assert eventually(two_lines, "two lines", SOON) == "node-1\nhi\n"
     process.kill(started)

@@ -134,10 +134,10 @@ def node_ready(testbed: Testbed, name: str) -> None:
 
 def answer(kubectl: Kubectl, pod: str) -> str:
     """Return the output of a command in the pod. Raise NotYet if it fails: a kubelet that just started may not know the pod."""
-    said = kubectl("exec", pod, "--", "echo", "here", check=False)
-    if not said.ok:
-        raise NotYet(said.stderr)
-    return str(said.stdout)
+    result = kubectl("exec", pod, "--", "echo", "here", check=False)
+    if not result.ok:
+        raise NotYet(result.stderr)
+    return str(result.stdout)
 
 
 def test_the_cluster_lists_its_capabilities_and_implements_their_protocols(testbed: Testbed) -> None:
@@ -160,9 +160,9 @@ def test_a_service_account_can_be_impersonated(testbed: Testbed) -> None:
     name = "system:serviceaccount:default:default"
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-    said = testbed.kube.request("POST", path, body=review, headers=[("Impersonate-User", name)])
+    result = testbed.kube.request("POST", path, body=review, headers=[("Impersonate-User", name)])
 
-    assert said["status"]["userInfo"]["username"] == name
+    assert result["status"]["userInfo"]["username"] == name
 
 
 def test_only_its_owner_can_read_the_kubeconfig(testbed: Testbed) -> None:

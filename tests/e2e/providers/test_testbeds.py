@@ -69,12 +69,12 @@ def test_two_testbeds_come_up_in_parallel_and_are_removed_separately() -> None:
         subprocess.Popen([*TESTBED, "up", "--name", name, "--nodes", "1"], stderr=subprocess.PIPE, text=True)
         for name in ("left", "right")
     ]
-    said = [up.communicate(timeout=300)[1] for up in ups]
+    output = [up.communicate(timeout=300)[1] for up in ups]
     dra("down", "--name", "left")
     other = json.loads(dra("status", "--name", "right", "-o", "json").stdout)
     dra("down", "--name", "right")
 
-    assert [up.returncode for up in ups] == [0, 0], said
+    assert [up.returncode for up in ups] == [0, 0], output
     assert (other["phase"], other["problems"]) == ("ready", [])
 
 
@@ -87,10 +87,10 @@ def test_an_interrupted_up_removes_everything_itself(number: signal.Signals) -> 
     record = folders.state() / "stopped/cluster/cluster.json"
     assert eventually_true(record.exists, MOMENT)
     up.send_signal(number)
-    said = up.communicate(timeout=60)[1]
+    output = up.communicate(timeout=60)[1]
 
-    assert up.returncode == 128 + number, said
-    assert "Traceback" not in said
+    assert up.returncode == 128 + number, output
+    assert "Traceback" not in output
 
 
 def test_sweep_removes_what_a_killed_up_left() -> None:
@@ -153,13 +153,13 @@ def test_a_state_folder_on_an_overlay_gets_nodes_with_a_reduced_root(
     monkeypatch.setenv("DRA_TESTBED_STATE", str(tmp_path / "state"))
     try:
         made: Any = bring_up(effective(None, {"name": "flat", "nodes": 1}), Silent(), ephemeral=True).cluster
-        said = made.node("node-1").run("sh", "-c", "touch /usr/x; touch /opt/kept && stat -f -c %T /", check=False)
+        result = made.node("node-1").run("sh", "-c", "touch /usr/x; touch /opt/kept && stat -f -c %T /", check=False)
         made.reboot("node-1")
         kept = made.node("node-1").run("ls", "/opt/kept", check=False)
         tear_down("flat", Silent())
     finally:
         subprocess.run(["umount", tmp_path / "state"], check=True)
 
-    assert said.stdout == "tmpfs\n"
-    assert "Read-only" in said.stderr
+    assert result.stdout == "tmpfs\n"
+    assert "Read-only" in result.stderr
     assert kept.ok

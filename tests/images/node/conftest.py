@@ -1,4 +1,4 @@
-"""Fakes for the node image's tests: a root file system whose loader is a shell script, kind's module, and programs that only log."""
+"""Fakes for the tests of the node image: a root file system whose loader is a shell script, kind's module, and shell scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.images.tarball import file
 
 LIBRARIES = "usr/lib/x-linux-gnu"
 
-# Lists one library of the root, one of the host, and the kernel's own; refuses what was built for a newer C library.
+# Lists one library of the root, one of the host, and the vDSO; fails for programs that were built for a newer C library.
 LOADER = """#!/bin/sh
 case "$(cat "$4")" in
   *newer*) echo "version GLIBC_9 not found" >&2; exit 1 ;;
@@ -42,7 +42,7 @@ def lock() -> Lock:
 
 @pytest.fixture
 def debian(tmp_path: Path) -> Path:
-    """An unpacked root file system."""
+    """Return an unpacked root file system."""
     root = tmp_path / "debian"
     files = {
         f"{LIBRARIES}/ld-linux-x.so.2": LOADER,
@@ -63,7 +63,7 @@ def debian(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kind(tmp_path: Path) -> KindFiles:
-    """The folder images/base of kind's module."""
+    """Return a fake of the folder images/base in kind's module."""
     base = tmp_path / "kind"
     files = {
         "Dockerfile": DOCKERFILE,
@@ -80,7 +80,7 @@ def kind(tmp_path: Path) -> KindFiles:
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Image:
-    """The image of a pod's sandbox."""
+    """Return a sandbox image."""
     layer = write_layer([file("bin/busybox", b"sleeps")], tmp_path / "sandbox-layer.tar")
     archive = tmp_path / "sandbox.tar"
     digest = write_archive(
@@ -91,7 +91,7 @@ def sandbox(tmp_path: Path) -> Image:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a program of shell script."""
+    """Return a function that writes a shell script."""
 
     def write(name: str, body: str) -> Path:
         path = tmp_path / f"program-{name}"

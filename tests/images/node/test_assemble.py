@@ -29,7 +29,7 @@ def calls(
     program: Callable[[str, str], Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[Any]:
-    """All that the image is made of, without a compiler, a mirror or a containerd; what was calls for."""
+    """Fake the inputs of the image without a compiler, a mirror or containerd; return the names that were requested."""
     calls: list[Any] = []
 
     def ensure(lock: Lock, names: Sequence[str], **how: object) -> dict[str, Path]:
@@ -53,7 +53,7 @@ def calls(
     return calls
 
 
-def test_the_upper_layer_holds_kinds_files_ours_the_programs_and_the_images(
+def test_the_upper_layer_has_kinds_files_our_files_programs_and_images(
     calls: list[Any], lock: Lock, progress: Silent, tmp_path: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     image = assemble.node(lock, progress)
@@ -77,7 +77,7 @@ def test_the_image_starts_as_kind_expects(
     assert config["rootfs"]["diff_ids"][0] == "sha256:00"
 
 
-def test_the_images_are_those_of_kubeadm_and_the_sandbox_of_containerd(
+def test_the_node_has_the_images_of_kubeadm_and_the_sandbox_image_of_containerd(
     calls: list[Any], lock: Lock, progress: Silent
 ) -> None:
     assemble.node(lock, progress)
@@ -88,7 +88,7 @@ def test_the_images_are_those_of_kubeadm_and_the_sandbox_of_containerd(
     ]  # fmt: skip
 
 
-def test_the_second_time_nothing_is_made(calls: list[Any], lock: Lock, progress: Silent) -> None:
+def test_a_cached_image_is_not_rebuilt(calls: list[Any], lock: Lock, progress: Silent) -> None:
     first = assemble.node(lock, progress)
     before = len(calls)
 
@@ -96,11 +96,11 @@ def test_the_second_time_nothing_is_made(calls: list[Any], lock: Lock, progress:
     assert len(calls) == before
 
 
-def test_an_image_that_was_never_made_is_not_cached(lock: Lock) -> None:
+def test_an_image_that_was_never_built_is_not_cached(lock: Lock) -> None:
     assert assemble.cached_node(lock) is None
 
 
-def test_the_name_says_the_version_and_changes_with_what_is_in_it(lock: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_has_the_version_and_changes_with_the_content(lock: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
     before = assemble._reference(lock)
     monkeypatch.setattr(assemble, "RECIPE", assemble.RECIPE + 1)
 
@@ -108,7 +108,7 @@ def test_the_name_says_the_version_and_changes_with_what_is_in_it(lock: Lock, mo
     assert assemble._reference(lock) != before
 
 
-def test_another_version_of_a_program_is_another_image(lock: Lock) -> None:
+def test_another_version_of_a_program_gives_another_image(lock: Lock) -> None:
     runc = lock.program("runc")
     newer = runc.model_copy(update={"upstream": runc.upstream.model_copy(update={"version": "9.9.9"})})
     other = lock.model_copy(update={"programs": {**lock.programs, "runc": newer}})
@@ -116,7 +116,7 @@ def test_another_version_of_a_program_is_another_image(lock: Lock) -> None:
     assert assemble._key(other) != assemble._key(lock)
 
 
-def test_a_runc_for_a_newer_c_library_leaves_its_place_to_debians(
+def test_a_runc_that_needs_a_newer_c_library_is_left_out(
     calls: list[Any],
     lock: Lock,
     progress: Silent,
@@ -137,7 +137,7 @@ def test_a_runc_for_a_newer_c_library_leaves_its_place_to_debians(
     assert "usr/local/sbin/runc" not in read_archive(image.archive).layer(1, tmp_path)
 
 
-def test_a_lock_without_a_dns_server_still_gives_an_image(calls: list[Any], lock: Lock, progress: Silent) -> None:
+def test_an_image_can_be_built_without_coredns(calls: list[Any], lock: Lock, progress: Silent) -> None:
     programs = {name: program for name, program in lock.programs.items() if name != "coredns"}
 
     assemble.node(lock.model_copy(update={"programs": programs}), progress)

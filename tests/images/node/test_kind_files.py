@@ -21,7 +21,7 @@ def _members(kind: KindFiles) -> dict[str, Member]:
     return {member.path: member for member in kind.members()}
 
 
-def test_programs_can_be_run_and_other_files_cannot(kind: KindFiles) -> None:
+def test_only_programs_are_executable(kind: KindFiles) -> None:
     members = _members(kind)
 
     assert members["usr/local/bin/entrypoint"].mode == members["kind/bin/hook.sh"].mode == 0o755
@@ -37,7 +37,7 @@ def test_units_are_enabled_and_masked_as_the_dockerfile_says(kind: KindFiles) ->
     assert members["etc/systemd/system/systemd-binfmt.service"].target == "/dev/null"
 
 
-def test_containerd_has_cdi_nri_and_no_score_below_its_own(kind: KindFiles) -> None:
+def test_containerd_has_cdi_nri_and_restricted_oom_scores(kind: KindFiles) -> None:
     plugins = tomllib.loads(kind.containerd_configuration())["plugins"]
 
     assert plugins["io.containerd.grpc.v1.cri"] == {
@@ -50,14 +50,14 @@ def test_containerd_has_cdi_nri_and_no_score_below_its_own(kind: KindFiles) -> N
     assert kind.sandbox_image() == "registry.k8s.io/pause:3.10"
 
 
-def test_a_containerd_configuration_that_was_not_foreseen_is_an_error(kind: KindFiles) -> None:
+def test_a_containerd_configuration_in_an_unexpected_format_is_an_error(kind: KindFiles) -> None:
     (kind.base / "files/etc/containerd/config.toml").write_text('[plugins."io.containerd.grpc.v1.cri"]\n')
 
-    with pytest.raises(TestbedError, match="not as it was"):
+    with pytest.raises(TestbedError, match="unexpected format"):
         kind.containerd_configuration()
 
 
-def test_every_container_starts_with_kinds_hook_and_without_limits(program: Callable[[str, str], Path]) -> None:
+def test_the_base_spec_has_kinds_hook_and_no_rlimits(program: Callable[[str, str], Path]) -> None:
     ctr = program("ctr", """echo '{"process": {"args": ["sh"], "rlimits": [{"soft": 1024}]}}'""")
 
     spec = json.loads(kind_files.base_spec(ctr))
@@ -71,7 +71,7 @@ def _fetch_with(go: Path, lock: Lock, scratch: Path, monkeypatch: pytest.MonkeyP
     return kind_files.fetch(lock, scratch, Step("test"))
 
 
-def test_the_files_come_from_the_module_that_the_committed_sums_pin(
+def test_kinds_module_is_downloaded_with_the_committed_go_sum(
     lock: Lock, tmp_path: Path, program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = program("go", f"""echo "$@" >{tmp_path}/asked; cp go.sum {tmp_path}; echo '{{"Dir": "/modules/kind"}}'""")
@@ -83,20 +83,22 @@ def test_the_files_come_from_the_module_that_the_committed_sums_pin(
     assert f"sigs.k8s.io/kind v{lock.program('kind').version} h1:" in (tmp_path / "go.sum").read_text()
 
 
-def test_a_module_that_cannot_be_had_says_why(
+def test_the_error_for_a_failed_download_has_the_reason_and_a_hint(
     lock: Lock, tmp_path: Path, program: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = program("go", """echo '{"Error": "dial tcp: lookup proxy: no such host"}'; exit 1""")
 
-    with pytest.raises(TestbedError, match=r"(?s)cannot be had: dial tcp: .*GOPROXY"):
+    with pytest.raises(
+        TestbedError, match=r"(?s)cannot download the Go module sigs.k8s.io/kind, .*: dial tcp: .*GOPROXY"
+    ):
         _fetch_with(go, lock, tmp_path, monkeypatch)
 
 
-def test_a_host_without_go_gets_the_cure_of_the_toolchain(
+def test_the_error_for_a_missing_go_has_the_hint_of_the_toolchain(
     lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*asked: object) -> Go:
-        raise Unavailable("Go >= 1.24 is needed, there is no go command", cure="install Go >= 1.24")
+        raise Unavailable("Go >= 1.24 is needed, there is no go command", hint="install Go >= 1.24")
 
     monkeypatch.setattr(kind_files, "find_go", refuse)
 

@@ -9,14 +9,14 @@ from testbed.errors import TestbedError
 from testbed.images.node.libraries import Libraries
 
 
-def test_the_libraries_are_those_of_the_root_and_not_of_this_host(debian: Path) -> None:
+def test_only_libraries_of_the_root_are_returned(debian: Path) -> None:
     needed = Libraries(debian).needed_by([debian / "usr/sbin/nft"])
 
     assert needed == {debian / "usr/lib/x-linux-gnu/libc.so.6"}
 
 
 @pytest.mark.parametrize(("content", "suffices"), [("as old as the root", True), ("newer than the root", False)])
-def test_a_program_of_elsewhere_is_tried_with_the_libraries(
+def test_a_foreign_program_is_checked_with_the_libraries_of_the_root(
     debian: Path, tmp_path: Path, content: str, suffices: bool
 ) -> None:
     (tmp_path / "runc").write_text(content)
@@ -31,5 +31,5 @@ def test_a_static_program_needs_no_library(tmp_path: Path, elf: Callable[..., by
 
 
 def test_a_root_without_a_loader_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="there is no loader below"):
+    with pytest.raises(TestbedError, match="no dynamic loader found in"):
         Libraries(tmp_path).loader()

@@ -20,17 +20,17 @@ def _text(member: Member) -> str:
     return member.content.read_text()
 
 
-def test_the_pod_network_is_a_program_of_the_node_and_its_unit_is_enabled(members: dict[str, Member]) -> None:
+def test_the_pod_network_is_executable_and_its_unit_is_enabled(members: dict[str, Member]) -> None:
     assert members["kind/bin/pod-network"].mode == 0o755
     assert "ExecStart=/kind/bin/pod-network\n" in _text(members["etc/systemd/system/pod-network.service"])
     assert "etc/systemd/system/multi-user.target.wants/pod-network.service" in members
 
 
-def test_the_pod_network_is_a_program_that_bash_can_read(members: dict[str, Member]) -> None:
+def test_the_pod_network_is_a_valid_bash_script(members: dict[str, Member]) -> None:
     assert process.run(["bash", "-n"], input=_text(members["kind/bin/pod-network"])).ok
 
 
-def test_every_node_may_read_nodes_and_nothing_else(members: dict[str, Member]) -> None:
+def test_nodes_may_only_read_nodes(members: dict[str, Member]) -> None:
     role, binding = yaml.safe_load_all(_text(members["kind/manifests/default-cni.yaml"]))
 
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
@@ -38,7 +38,7 @@ def test_every_node_may_read_nodes_and_nothing_else(members: dict[str, Member]) 
     assert [subject["name"] for subject in binding["subjects"]] == ["system:nodes"]
 
 
-def test_kind_is_not_asked_to_change_the_manifest(members: dict[str, Member]) -> None:
+def test_kind_does_not_patch_the_manifest(members: dict[str, Member]) -> None:
     assert "would you kindly" not in _text(members["kind/manifests/default-cni.yaml"])
 
 
@@ -60,7 +60,7 @@ def test_the_kubelet_reads_the_folder_that_allows_cgroup_v1(members: dict[str, M
     }
 
 
-def test_another_content_is_another_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_digest_changes_with_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_files, "_FILES", tmp_path)
     (tmp_path / "a").write_text("one")
     first = own_files.digest()

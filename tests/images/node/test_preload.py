@@ -10,7 +10,7 @@ from testbed.errors import CommandFailed, TestbedError
 from testbed.images.node.preload import preload
 from testbed.images.tarball import Member
 
-# Listens where it is told, fills its root with what is kept and what is not, and stays until it is told to end.
+# Listens on the configured socket, writes folders that are kept and one that is not, and runs until SIGTERM.
 CONTAINERD = f"""
 exec {sys.executable} - "$2" <<'END'
 import pathlib, signal, socket, sys, tomllib
@@ -38,20 +38,20 @@ def _run(programs: Mapping[str, Path], tmp_path: Path, *names: str) -> dict[str,
     return {member.path: member for member in preload(programs, [tmp_path / "etcd.tar"], names, scratch)}
 
 
-def test_the_content_and_the_names_are_what_a_node_gets(programs: dict[str, Path], tmp_path: Path) -> None:
+def test_only_the_content_store_and_the_database_are_kept(programs: dict[str, Path], tmp_path: Path) -> None:
     members = _run(programs, tmp_path, "registry/etcd:3", "registry/pause:1")
 
     files = {path for path, member in members.items() if member.content}
-    place = "var/lib/containerd"
+    folder = "var/lib/containerd"
     assert files == {
-        f"{place}/io.containerd.content.v1.content/blobs/sha256/1",
-        f"{place}/io.containerd.metadata.v1.bolt/meta.db",
-        f"{place}/io.containerd.metadata.v1.bolt/closed",
+        f"{folder}/io.containerd.content.v1.content/blobs/sha256/1",
+        f"{folder}/io.containerd.metadata.v1.bolt/meta.db",
+        f"{folder}/io.containerd.metadata.v1.bolt/closed",
     }
-    assert members[place].mode == 0o711
+    assert members[folder].mode == 0o711
 
 
-def test_images_are_imported_pinned_and_left_packed(programs: dict[str, Path], tmp_path: Path) -> None:
+def test_images_are_imported_and_pinned_but_not_unpacked(programs: dict[str, Path], tmp_path: Path) -> None:
     _run(programs, tmp_path, "registry/etcd:3")
 
     first = (tmp_path / "asked").read_text().splitlines()[0]
@@ -60,12 +60,12 @@ def test_images_are_imported_pinned_and_left_packed(programs: dict[str, Path], t
     assert first.endswith("etcd.tar")
 
 
-def test_an_image_that_was_not_taken_is_an_error(programs: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="did not take the images registry/coredns:1"):
+def test_an_image_that_is_missing_after_the_import_is_an_error(programs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="missing in containerd after the import: registry/coredns:1"):
         _run(programs, tmp_path, "registry/etcd:3", "registry/coredns:1")
 
 
-def test_a_containerd_that_ends_shows_what_it_said(
+def test_the_error_of_a_containerd_that_ends_has_its_log(
     programs: dict[str, Path], tmp_path: Path, program: Callable[[str, str], Path]
 ) -> None:
     programs["containerd"] = program("containerd", "echo the database is locked; exit 1")
@@ -74,7 +74,7 @@ def test_a_containerd_that_ends_shows_what_it_said(
         _run(programs, tmp_path)
 
 
-def test_containerd_ends_in_its_own_way_when_an_import_fails(
+def test_containerd_is_terminated_gracefully_when_an_import_fails(
     programs: dict[str, Path], tmp_path: Path, program: Callable[[str, str], Path]
 ) -> None:
     programs["ctr"] = program("ctr", "exit 1")
@@ -86,6 +86,8 @@ def test_containerd_ends_in_its_own_way_when_an_import_fails(
     assert closed.read_text() == "well"
 
 
-def test_a_cache_too_deep_for_a_socket_is_an_error_with_the_cure(programs: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match=r"(?s)too long a path.*DRA_TESTBED_CACHE"):
+def test_a_cache_path_that_is_too_long_for_a_socket_is_an_error_with_a_hint(
+    programs: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(TestbedError, match=r"(?s)is too long for the path of a socket.*DRA_TESTBED_CACHE"):
         _run(programs, tmp_path / ("deep" * 30))

@@ -25,7 +25,7 @@ def test_the_image_has_the_tools_their_libraries_and_extensions(debian: Path) ->
     assert members["opt/tables/legacy/iptables"].target == "/usr/sbin/xtables-legacy-multi"
 
 
-def test_programs_find_the_loader_where_their_architecture_looks_for_it(debian: Path) -> None:
+def test_the_loader_is_linked_where_the_architecture_expects_it(debian: Path) -> None:
     members = _members(debian)
 
     assert members["lib64"].target == "usr/lib64"
@@ -33,7 +33,7 @@ def test_programs_find_the_loader_where_their_architecture_looks_for_it(debian: 
 
 
 @pytest.mark.parametrize(("legacy", "nft", "mode"), [(0, 3, "nft"), (3, 1, "legacy"), (0, 0, "legacy")])
-def test_kube_proxy_writes_where_the_node_has_more_rules(tmp_path: Path, legacy: int, nft: int, mode: str) -> None:
+def test_kube_proxy_uses_the_tables_that_have_more_rules(tmp_path: Path, legacy: int, nft: int, mode: str) -> None:
     for tables, rules in (("legacy", legacy), ("nft", nft)):
         (tmp_path / "tables" / tables).mkdir(parents=True)
         for name in ("iptables-save", "ip6tables-save"):
@@ -53,7 +53,7 @@ def test_kube_proxy_writes_where_the_node_has_more_rules(tmp_path: Path, legacy:
 
 
 def _empty(tmp_path: Path) -> Path:
-    """A root whose loader lists nothing."""
+    """Return a root whose loader lists no libraries."""
     loader = tmp_path / "root/usr/lib/x/ld-linux-x.so.2"
     loader.parent.mkdir(parents=True)
     loader.write_text("#!/bin/sh\n")

@@ -14,7 +14,7 @@ from testbed.progress import Step
 
 Script = Callable[[str, str], Path]
 
-# The last argument but the mirrors is the file to make.
+# Logs its arguments, writes the layer, and copies the list of mirrors.
 MMDEBSTRAP = """printf '%s\\n' "$@" >{log}
 echo 'I: extracting archives...' >&2
 for word; do case $word in */content.tar) echo made >"$word" ;; */sources.list) cp "$word" {sources} ;; esac; done
@@ -23,8 +23,8 @@ for word; do case $word in */content.tar) echo made >"$word" ;; */sources.list) 
 
 @pytest.fixture
 def host(tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A host with mmdebstrap; what it was told is in the file that is returned."""
-    log = tmp_path / "told"
+    """Fake a host with mmdebstrap; return the log of its arguments."""
+    log = tmp_path / "log"
     script("mmdebstrap", MMDEBSTRAP.format(log=log, sources=tmp_path / "sources"))
     script("setpriv", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
     script("unshare", 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"')
@@ -36,18 +36,18 @@ def host(tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch) -> Pat
     return log
 
 
-def test_the_layer_is_what_mmdebstrap_wrote(host: Path) -> None:
+def test_the_layer_is_the_file_that_mmdebstrap_wrote(host: Path) -> None:
     entry = root.layer(Step("test"))
 
     assert entry.file.read_text() == "made\n"
     assert entry.facts["digest"] == "sha256:" + hashlib.sha256(b"made\n").hexdigest()
-    told = host.read_text()
-    assert "--variant=minbase" in told
-    assert ",iptables,nftables,conntrack," in told
-    assert "\nbookworm\n" in told
+    arguments = host.read_text()
+    assert "--variant=minbase" in arguments
+    assert ",iptables,nftables,conntrack," in arguments
+    assert "\nbookworm\n" in arguments
 
 
-def test_the_layer_is_made_once(host: Path) -> None:
+def test_the_layer_is_built_once(host: Path) -> None:
     first = root.layer(Step("test"))
     host.unlink()
 
@@ -56,9 +56,7 @@ def test_the_layer_is_made_once(host: Path) -> None:
 
 
 @pytest.mark.parametrize(("user", "mode"), [(0, "root"), (1000, "unshare")])
-def test_only_root_does_without_user_namespaces(
-    host: Path, user: int, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_needs_no_user_namespaces(host: Path, user: int, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
 
     root.layer(Step("test"))
@@ -66,7 +64,7 @@ def test_only_root_does_without_user_namespaces(
     assert f"--mode={mode}\n" in host.read_text()
 
 
-def test_a_host_of_the_same_debian_gives_its_own_mirrors(
+def test_the_mirrors_of_a_host_with_the_same_debian_release_are_used(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
@@ -89,7 +87,7 @@ def test_a_host_of_the_same_debian_gives_its_own_mirrors(
     ]
 
 
-def test_a_host_with_repositories_of_others_alone_leaves_the_mirror_to_mmdebstrap(
+def test_third_party_repositories_are_not_used_as_mirrors(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
@@ -100,7 +98,7 @@ def test_a_host_with_repositories_of_others_alone_leaves_the_mirror_to_mmdebstra
     assert not (tmp_path / "sources").exists()
 
 
-def test_apt_is_asked_whose_a_repository_is(
+def test_apt_reports_the_origin_of_each_repository(
     host: Path, tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(root, "_host_has_same_release", lambda: True)
@@ -111,14 +109,14 @@ def test_apt_is_asked_whose_a_repository_is(
     assert "$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)" in (tmp_path / "asked").read_text().splitlines()
 
 
-def test_another_host_leaves_the_mirror_to_mmdebstrap(host: Path, tmp_path: Path) -> None:
+def test_on_other_hosts_mmdebstrap_chooses_the_mirror(host: Path, tmp_path: Path) -> None:
     root.layer(Step("test"))
 
     assert not (tmp_path / "sources").exists()
     assert host.read_text().splitlines()[-2:][0] == "bookworm"
 
 
-def test_the_hosts_proxy_is_passed_on_and_its_indices_are_not(host: Path, script: Script) -> None:
+def test_only_the_network_settings_of_the_hosts_apt_are_passed_on(host: Path, script: Script) -> None:
     script(
         "apt-config",
         """echo 'Acquire::http::Proxy "http://proxy:3128";'; echo 'Acquire::IndexTargets::deb "";'; echo 'Acquire::Retries "";'""",
@@ -131,14 +129,14 @@ def test_the_hosts_proxy_is_passed_on_and_its_indices_are_not(host: Path, script
     ]
 
 
-def test_a_host_without_mmdebstrap_is_told_how_to_get_it(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_mmdebstrap_has_a_hint(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
 
     with pytest.raises(TestbedError, match="apt install mmdebstrap"):
         root.layer(Step("test"))
 
 
-def test_a_host_without_debians_keys_is_told_how_to_get_them(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_missing_keys_of_debian_has_a_hint(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(root, "_KEYRING", Path("/nowhere/keyring"))
 
     with pytest.raises(TestbedError, match="apt install debian-archive-keyring"):
@@ -154,11 +152,11 @@ def test_a_host_without_debians_keys_is_told_how_to_get_them(host: Path, monkeyp
             r"(?s)http://mirror bookworm InRelease: Temporary failure resolving mirror.*apt-get update",
         ),
         ("E: cannot find newuidmap", 1000, "(?s)cannot find newuidmap.*apt install uidmap"),
-        ("E: tar: No space left on device", 0, "(?s)make room on the disk"),
+        ("E: tar: No space left on device", 0, "(?s)free disk space, or set DRA_TESTBED_CACHE"),
         ("E: mount: permission denied", 0, "(?s)mount: permission denied.*root may mount"),
     ],
 )
-def test_what_mmdebstrap_cannot_do_is_told_with_its_cure(
+def test_the_error_of_a_failed_mmdebstrap_has_the_reason_and_a_hint(
     host: Path, script: Script, monkeypatch: pytest.MonkeyPatch, said: str, user: int, message: str
 ) -> None:
     script("mmdebstrap", f"printf '%b\\n' 'I: starting' '{said}' >&2; exit 1")
@@ -170,7 +168,7 @@ def test_what_mmdebstrap_cannot_do_is_told_with_its_cure(
     assert Store().find("debian", root.key()) is None
 
 
-def test_another_list_of_packages_is_another_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_list_of_packages_gives_another_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     before = root.key()
     monkeypatch.setattr(root, "PACKAGES", (*root.PACKAGES, "vim"))
 

@@ -20,17 +20,17 @@ def inputs(program: Callable[[str, str], Path], debian: Path, sandbox: Image) ->
     return BuildInputs({name: program(name, f"echo {name}") for name in names}, debian, sandbox)
 
 
-def test_kubeadm_says_which_images_it_wants(program: Callable[[str, str], Path]) -> None:
+def test_kubeadm_lists_the_required_images(program: Callable[[str, str], Path]) -> None:
     kubeadm = program("kubeadm", 'echo "$4 $5"; echo registry/etcd:3')
 
     assert system_images.required(kubeadm, "1.37.1") == ["--kubernetes-version", "v1.37.1", "registry/etcd:3"]
 
 
-def test_a_component_is_the_last_word_without_its_version() -> None:
+def test_a_component_is_the_last_part_of_the_name_without_the_tag() -> None:
     assert system_images.component("registry:5000/coredns/coredns:v1.14.6") == "coredns"
 
 
-def test_only_the_dns_server_may_be_missing(inputs: BuildInputs) -> None:
+def test_only_coredns_may_be_missing(inputs: BuildInputs) -> None:
     names = [f"{REGISTRY}/coredns/coredns:v1", f"{REGISTRY}/etcd:3"]
     without = BuildInputs({}, inputs.root, inputs.sandbox)
 
@@ -47,7 +47,7 @@ def test_only_the_dns_server_may_be_missing(inputs: BuildInputs) -> None:
         (f"{REGISTRY}/coredns/coredns:v1.14.6", "coredns", ["/coredns"]),
     ],
 )
-def test_an_image_has_the_name_that_is_wanted_and_the_program_where_kubeadm_looks_for_it(
+def test_an_image_has_the_required_name_and_the_program_in_the_path_that_kubeadm_uses(
     name: str,
     path: str,
     start: list[str] | None,
@@ -64,7 +64,7 @@ def test_an_image_has_the_name_that_is_wanted_and_the_program_where_kubeadm_look
     assert image.config["config"]["Env"][0].startswith("PATH=/usr/local/sbin:/usr/local/bin:")
 
 
-def test_the_pause_image_is_our_sandbox_under_another_name(
+def test_the_pause_image_is_our_sandbox_image_under_another_name(
     inputs: BuildInputs, tmp_path: Path, read_archive: Callable[[Path], Any]
 ) -> None:
     system_images.write(f"{REGISTRY}/pause:3.10", inputs, tmp_path / "image.tar", tmp_path)
@@ -74,8 +74,8 @@ def test_the_pause_image_is_our_sandbox_under_another_name(
     assert _layers(theirs.manifest) == _layers(ours.manifest)
 
 
-def test_an_image_that_nothing_makes_is_an_error(inputs: BuildInputs, tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="wants an image kube-novelty"):
+def test_an_unknown_image_is_an_error(inputs: BuildInputs, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="cannot build image kube-novelty, which this version of kubeadm needs"):
         system_images.write(f"{REGISTRY}/kube-novelty:v2", inputs, tmp_path / "image.tar", tmp_path)
 
 

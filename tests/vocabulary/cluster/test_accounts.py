@@ -34,10 +34,10 @@ class Server:
             rules = self.rules | self.roles.get(asked["namespace"], set())
             return {"status": {"allowed": tuple(asked[name] for name in names) in rules}}
         assert what["query"] == {"dryRun": "All"}  # a dry run
-        said = dict(what["headers"])
-        assert said["Impersonate-User"] == USER
+        headers = dict(what["headers"])
+        assert headers["Impersonate-User"] == USER
         meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
-        if meant["spec"].get("nodeName") != said[NODE_EXTRA]:
+        if meant["spec"].get("nodeName") != headers[NODE_EXTRA]:
             raise ApiError(f"{method} {path}", self.refusal, "", "not your node")
         return what["body"]
 

@@ -25,11 +25,11 @@ class Playing:
         self.world, self.is_broken = world, is_broken
         self.asked: list[tuple[str, ...]] = []
 
-    def ask(self, kube: Any, _file: Any, node: str, words: list[str]) -> dict[str, Any]:
-        self.asked.append((node, *words))
+    def ask(self, kube: Any, _file: Any, node: str, arguments: list[str]) -> dict[str, Any]:
+        self.asked.append((node, *arguments))
         if not self.is_broken:
             spec = kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]
-            spec["devices"] = self.changed(cluster.slice_spec(node, 4)["devices"], *words)
+            spec["devices"] = self.changed(cluster.slice_spec(node, 4)["devices"], *arguments)
         return {"changed": True}
 
     def changed(self, devices: list[Any], verb: str, name: str = "", what: str = "") -> list[Any]:
@@ -54,8 +54,8 @@ def playing(world: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Playi
 
 
 def test_each_change_waits_until_it_is_published_and_is_undone_at_the_end(playing: Callable[..., Playing]) -> None:
-    its = playing()
-    with restored_hardware(its.world) as hardware:
+    live = playing()
+    with restored_hardware(live.world) as hardware:
         assert [state.names for state in hardware.unplug(GPU).states] == [
             ("gpu-0", "gpu-1", "gpu-2", "gpu-3"),
             ("gpu-0", "gpu-2", "gpu-3"),
@@ -65,7 +65,7 @@ def test_each_change_waits_until_it_is_published_and_is_undone_at_the_end(playin
         hardware.untaint(GPU, "k")
         change = hardware.set(GPU, "model", "F900")
         assert (change.intermediate_states, change.generations) == ((), [1, 1])
-    assert its.asked == [
+    assert live.asked == [
         ("node-1", "unplug", "gpu-1"),
         ("node-1", "plug", "gpu-1"),
         ("node-1", "taint", "gpu-1", "k:NoSchedule"),
@@ -92,19 +92,19 @@ def test_a_driver_that_does_not_publish_a_change_is_blamed(
 
 
 def test_a_pool_that_is_not_restored_at_the_end_is_reported(playing: Callable[..., Playing]) -> None:
-    its = playing()
-    hardware = Hardware(its.world)
+    live = playing()
+    hardware = Hardware(live.world)
     hardware.unplug(GPU)
-    its.is_broken = True
+    live.is_broken = True
     with pytest.raises(NotObserved, match="pool node-1 to be restored"):
         hardware.restore()
 
 
 def test_the_health_of_a_device_is_set_and_undone_at_the_end(playing: Callable[..., Playing]) -> None:
-    its = playing()
-    with restored_hardware(its.world) as hardware:
+    live = playing()
+    with restored_hardware(live.world) as hardware:
         hardware.set_health(GPU, "unhealthy")
-    assert its.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
+    assert live.asked == [("node-1", "health", "gpu-1", "unhealthy"), ("node-1", "restore")]
 
 
 def test_a_network_attached_device_cannot_be_changed(playing: Callable[..., Playing]) -> None:
@@ -115,17 +115,17 @@ def test_a_network_attached_device_cannot_be_changed(playing: Callable[..., Play
 def test_an_error_on_one_node_does_not_keep_others_from_being_restored(
     playing: Callable[..., Playing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    its = playing()
-    hardware = Hardware(its.world)
+    live = playing()
+    hardware = Hardware(live.world)
     hardware.unplug(GPU)
     hardware.unplug(replace(GPU, pool="node-2"))
 
-    def ask(kube: Any, file: Any, node: str, words: list[str]) -> dict[str, Any]:
+    def ask(kube: Any, file: Any, node: str, arguments: list[str]) -> dict[str, Any]:
         if node == "node-1":
             raise TestbedError("its socket is gone")
-        return its.ask(kube, file, node, words)
+        return live.ask(kube, file, node, arguments)
 
     monkeypatch.setattr(live_control, "run_control", ask)
     with pytest.raises(TestbedError, match="its socket is gone"):
         hardware.restore()
-    assert its.asked[-1] == ("node-2", "restore")
+    assert live.asked[-1] == ("node-2", "restore")

@@ -201,8 +201,11 @@ def test_a_pod_that_its_node_ended_does_not_blame_the_driver(reason: str) -> Non
 def test_a_pod_is_described_in_one_line() -> None:
     broken = {"name": "c", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}
     condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
-    told = describe_pod(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
-    assert told == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
+    description = describe_pod(_pod(node=None, containerStatuses=[broken], conditions=[condition]))
+    assert (
+        description
+        == "Pending, on no node; container c terminated with 3: Error; not scheduled: 0/2 nodes are available"
+    )
 
 
 def test_events_are_sorted_by_the_time_in_whichever_field_has_it() -> None:

@@ -17,8 +17,8 @@ Make = Callable[..., World]
 
 
 def _pod(**changed: Any) -> Object:
-    said = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 cannot allocate all claims."}
-    made = {"metadata": {"name": "p", "namespace": "mine"}, "spec": {}, "status": {"conditions": [said]}}
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes: 2 cannot allocate all claims."}
+    made = {"metadata": {"name": "p", "namespace": "mine"}, "spec": {}, "status": {"conditions": [condition]}}
     return made | changed
 
 

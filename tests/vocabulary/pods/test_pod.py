@@ -38,17 +38,17 @@ def test_another_event_does_not_count(pod: Callable[..., Pod], reason: str, mess
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "NodePrepareResources failed for ResourceClaim mine: sharing.interval is wrong",
         "NodePrepareResources: rpc error: code = Unknown desc = sharing.interval is wrong",
     ],
 )
 def test_a_driver_fails_to_prepare_one_claim_or_answers_the_call_with_an_error(
-    pod: Callable[..., Pod], said: str
+    pod: Callable[..., Pod], message: str
 ) -> None:
     refused = pod()
-    _report(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    _report(refused, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {message}")
     assert refused.should_fail_to_prepare("mine", because="sharing.interval") is refused
     with pytest.raises(
         NotObserved, match=r"have an event that its driver failed to prepare claim mine: …sharing\.mode…"
@@ -57,7 +57,7 @@ def test_a_driver_fails_to_prepare_one_claim_or_answers_the_call_with_an_error(
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "message"),
     [
         ("FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim mine-2: no such device"),
         ("FailedPrepareDynamicResources", "NodePrepareResources skipped 1 ResourceClaims"),
@@ -67,28 +67,30 @@ def test_a_driver_fails_to_prepare_one_claim_or_answers_the_call_with_an_error(
         ("Failed", "NodePrepareResources failed for ResourceClaim mine: no such device"),
     ],
 )
-def test_other_events_are_no_prepare_error_of_the_claim(pod: Callable[..., Pod], reason: str, said: str) -> None:
+def test_other_events_are_no_prepare_error_of_the_claim(pod: Callable[..., Pod], reason: str, message: str) -> None:
     waiting = pod()
-    _report(waiting, reason, said)
+    _report(waiting, reason, message)
     with pytest.raises(NotObserved, match="that its driver failed to prepare claim mine\n"):
         waiting.should_fail_to_prepare("mine")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "prepare dynamic resources: DRA driver d.example.com is not registered",
         "prepare dynamic resources: NodePrepareResources: rpc error: code = Unavailable desc = connection error: x",
     ],
 )
-def test_a_pod_waits_for_a_driver_that_is_not_registered_or_does_not_answer(pod: Callable[..., Pod], said: str) -> None:
+def test_a_pod_waits_for_a_driver_that_is_not_registered_or_does_not_answer(
+    pod: Callable[..., Pod], message: str
+) -> None:
     waiting = pod()
-    _report(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {said}")
+    _report(waiting, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {message}")
     assert waiting.should_wait_for_its_driver() is waiting
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "message"),
     [
         (
             "FailedPrepareDynamicResources",
@@ -100,10 +102,10 @@ def test_a_pod_waits_for_a_driver_that_is_not_registered_or_does_not_answer(pod:
     ],
 )
 def test_other_events_do_not_mean_that_the_driver_is_unavailable(
-    pod: Callable[..., Pod], reason: str, said: str
+    pod: Callable[..., Pod], reason: str, message: str
 ) -> None:
     waiting = pod()
-    _report(waiting, reason, said)
+    _report(waiting, reason, message)
     with pytest.raises(
         (NotObserved, WaitTimeout), match="have an event that its driver is not registered or does not answer"
     ):
@@ -204,10 +206,10 @@ def test_a_pod_that_stays_in_its_state(pod: Callable[..., Pod]) -> None:
     assert pod(RUNS).should_stay_running().phase == "Running"
 
 
-@pytest.mark.parametrize("word", ["should_stay_pending", "should_stay_unscheduled"])
-def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], word: str) -> None:
+@pytest.mark.parametrize("verb", ["should_stay_pending", "should_stay_unscheduled"])
+def test_a_pod_that_runs_although_it_should_not(pod: Callable[..., Pod], verb: str) -> None:
     with pytest.raises(NotObserved, match=r"expected pod p to stay(.|\n)*Running on node-1(.|\n)*less than the budget"):
-        getattr(pod(RUNS), word)()
+        getattr(pod(RUNS), verb)()
 
 
 def test_a_pod_that_ends_although_it_should_run(pod: Callable[..., Pod]) -> None:

@@ -89,7 +89,7 @@ def test_the_first_wrong_pod_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said", "cause", "looked"),
+    ("one", "other", "expected", "cause", "shown_pod"),
     [
         (ONE, TWO, "the first sees gpu-0 of node-1, the other gpu-0 of node-2", "another device to one", "first"),
         (None, TWO, "the first sees no device, the other gpu-0 of node-2", "added nothing to the container", "first"),
@@ -97,7 +97,7 @@ def test_the_first_wrong_pod_is_explained() -> None:
     ],
 )
 def test_neither_of_two_containers_is_taken_as_correct(
-    one: Device | None, other: Device | None, said: str, cause: str, looked: str
+    one: Device | None, other: Device | None, expected: str, cause: str, shown_pod: str
 ) -> None:
     first, second = (
         SeenDevices([ProbeResult(pod, "workload", PRINTED, MATCHES, frozenset(filter(None, [device])))])
@@ -107,10 +107,10 @@ def test_neither_of_two_containers_is_taken_as_correct(
 
     assert (
         lines
-        == f"expected container workload of pod first and container workload of pod second to see the same; {said}"
+        == f"expected container workload of pod first and container workload of pod second to see the same; {expected}"
     )
     assert cause in why
-    assert f"of pod {looked}" in seen
+    assert f"of pod {shown_pod}" in seen
 
 
 def test_neither_of_two_containers_with_settings_is_taken_as_correct() -> None:
@@ -161,7 +161,7 @@ def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
 
 
 @pytest.mark.parametrize(
-    ("shown", "wanted", "said", "cause"),
+    ("shown", "wanted", "expected", "cause"),
     [
         (
             set(),
@@ -189,8 +189,8 @@ def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
         ),
     ],
 )
-def test_wrong_settings_are_explained(shown: set[str], wanted: set[str], said: str, cause: str) -> None:
+def test_wrong_settings_are_explained(shown: set[str], wanted: set[str], expected: str, cause: str) -> None:
     first, why, _ = explain_comparison("==", Settings("container left of pod pod", shown), wanted)
 
-    assert first == f"expected container left of pod pod to show {said}"
+    assert first == f"expected container left of pod pod to show {expected}"
     assert cause in why

@@ -14,7 +14,7 @@ from fake_driver.publishing import slices
 from fake_driver.publishing.planner import plan
 from fake_driver.roles.node_driver import Parts
 from testbed import folders
-from testbed.vocabulary.driver import slice_facts
+from testbed.vocabulary.driver import slice_checks
 
 DRIVER = "d.example.com"
 NODES = {"node-1": "uid-1", "node-2": "uid-2"}
@@ -38,37 +38,37 @@ def _slices(*pairs: tuple[int, int]) -> Sequence[Any]:
 def test_the_fake_driver_publishes_correct_slices(hardware: Path) -> None:
     made = _published("node-1", hardware=hardware)
     assert made
-    assert slice_facts.ownerless(made, NODES) == slice_facts.contradictions(made) == ()
+    assert slice_checks.ownerless(made, NODES) == slice_checks.contradictions(made) == ()
 
 
 def test_a_slice_without_an_owner_is_found() -> None:
     made = _published("node-1", "slices-without-owner")
-    assert slice_facts.ownerless(made, NODES) == tuple(f"{each['metadata']['name']} of node node-1" for each in made)
+    assert slice_checks.ownerless(made, NODES) == tuple(f"{each['metadata']['name']} of node node-1" for each in made)
 
 
 def test_a_slice_that_is_owned_by_another_object_is_found() -> None:
     (first, *_) = _published("node-1")
-    assert slice_facts.ownerless([first], {"node-1": "uid-of-the-next-node"})
-    assert slice_facts.ownerless([first], {"node-2": "uid-1"})
+    assert slice_checks.ownerless([first], {"node-1": "uid-of-the-next-node"})
+    assert slice_checks.ownerless([first], {"node-2": "uid-1"})
     first["metadata"]["ownerReferences"][0]["kind"] = "Pod"
-    assert slice_facts.ownerless([first], NODES)
+    assert slice_checks.ownerless([first], NODES)
 
 
 def test_a_slice_of_the_network_needs_no_owner() -> None:
-    assert slice_facts.ownerless([{"metadata": {"name": "s"}, "spec": {"allNodes": True}}], NODES) == ()
+    assert slice_checks.ownerless([{"metadata": {"name": "s"}, "spec": {"allNodes": True}}], NODES) == ()
 
 
 def test_slices_with_different_counts_are_found_in_a_pool_that_seems_complete() -> None:
     made = _published("node-1", "slices-count-differently", folders.data("manifests") / "hardware/server.yaml")
     counts = [each["spec"]["pool"]["resourceSliceCount"] for each in made]
     assert counts[0] == len(made) > 1
-    (found,) = slice_facts.contradictions(made)
+    (found,) = slice_checks.contradictions(made)
     assert found.startswith(f"pool node-1: a slice with generation 1 and resourceSliceCount {len(made)}, ")
 
 
 def test_slices_of_several_generations_are_found() -> None:
-    (found,) = slice_facts.contradictions(_slices((1, 2), (2, 2)))
+    (found,) = slice_checks.contradictions(_slices((1, 2), (2, 2)))
     assert found == (
         "pool p: a slice with generation 1 and resourceSliceCount 2, a slice with generation 2 and resourceSliceCount 2"
     )
-    assert slice_facts.contradictions(_slices((2, 2), (2, 2))) == ()
+    assert slice_checks.contradictions(_slices((2, 2), (2, 2))) == ()
