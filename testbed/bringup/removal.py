@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from testbed.bringup.created_kinds import CreatedKinds
 from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, release_shared
@@ -17,9 +17,12 @@ from testbed.waiting import Budget, NotYet, eventually
 _GONE = Budget("objects gone", 120, "a namespace waits for everything in it; pods get their grace period")
 
 
-def remove_all(kube: Kube, owner: Owner, kinds: CreatedKinds, progress: Progress) -> list[str]:
+def remove_all(
+    kube: Kube, owner: Owner, kinds: CreatedKinds, drivers: Collection[str], progress: Progress
+) -> list[str]:
     """Remove everything that this testbed created, and nothing else; return descriptions of it. It may be called twice.
 
+    `drivers` are the drivers that the testbed has installed, according to its record.
     Raise an error before anything is removed if some of the kinds that the testbed may have created cannot be listed.
     """
     found = find_labelled(kube, owner.selector)
@@ -27,13 +30,17 @@ def remove_all(kube: Kube, owner: Owner, kinds: CreatedKinds, progress: Progress
     if found.forbidden or found.unavailable:
         unlisted = ", ".join([*(each.plural for each in found.forbidden), *found.unavailable])
         progress.say(f"note: not listed, but the testbed creates none of them: {unlisted}")
-    removed = remove(kube, found.objects)
+    removed = remove(kube, found.objects, drivers, progress)
     release(kube, owner)
     return removed
 
 
-def remove(kube: Kube, objects: Sequence[Object]) -> list[str]:
-    """Remove these objects: those of tests while the driver still runs, then workloads, then the rest, namespaces last."""
+def remove(kube: Kube, objects: Sequence[Object], drivers: Collection[str], progress: Progress) -> list[str]:
+    """Remove these objects: those of tests while the driver still runs, then workloads, then the rest, namespaces last.
+
+    Also remove the ResourceSlices of those `drivers` that these objects install. The objects alone decide about no ResourceSlice:
+    a user of the cluster with one namespace can create an object with any labels and annotations there.
+    """
     tests = {_name(each) for each in objects if each["kind"] == "Namespace" and REQUIREMENT in _labels(each)}
     for namespace in sorted(tests):
         _clean_up_test(kube, namespace, [each for each in objects if _namespace(each) == namespace])
@@ -42,7 +49,13 @@ def remove(kube: Kube, objects: Sequence[Object]) -> list[str]:
     others = [each for each in rest if each not in workloads]
     namespaces = [each for each in objects if each["kind"] == "Namespace"]
     _delete(kube, workloads)
-    _delete_slices(kube, {driver for each in objects if (driver := _annotations(each).get(DRIVER))})
+    named = {driver for each in objects if (driver := _annotations(each).get(DRIVER))}
+    _delete_slices(kube, named & set(drivers))
+    for driver in sorted(named - set(drivers)):
+        progress.say(
+            f"note: no ResourceSlice of driver {driver!r:.100} is deleted: "
+            "no record on this host says that the testbed installed that driver"
+        )
     for group in (others, namespaces):
         _delete(kube, group)
     return [describe(each) for each in objects]
@@ -94,7 +107,8 @@ def _delete_slices(kube: Kube, drivers: set[str]) -> None:
     for driver in sorted(drivers):
         try:
             for each in kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
-                kube.delete(each)
+                if each["spec"]["driver"] == driver:  # the server may ignore the selector
+                    kube.delete(each)
         except ApiError as refused:
             if refused.status not in (403, 404):
                 raise

@@ -32,6 +32,11 @@ class ResolvedConfig:
         """The driver under test, if there is one."""
         return self.drivers[0] if self.drivers else None
 
+    @property
+    def installed(self) -> tuple[str, ...]:
+        """The names of the drivers that `up` installs."""
+        return tuple(each.driver for each in self.drivers if each.install)
+
 
 def resolve(config: TestbedConfig) -> ResolvedConfig:
     """Check everything that can be checked without this host and without a cluster. Raise UsageError for the first mistake."""

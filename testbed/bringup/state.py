@@ -54,6 +54,7 @@ class Record:
     ephemeral: bool
     config: dict[str, Any]
     identity: str = ""
+    drivers: tuple[str, ...] = ()  # the drivers that `up` installs: their ResourceSlices have no labels of ours
 
     @property
     def owner(self) -> Owner:
@@ -112,7 +113,8 @@ def read_at(folder: Path) -> Record | None:
     file = folder / "testbed.json"
     try:
         content = json.loads(file.read_text())
-        return Record(**{**content, "phase": Phase(content["phase"])})
+        drivers = tuple(content.get("drivers", ()))
+        return Record(**{**content, "phase": Phase(content["phase"]), "drivers": drivers})
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError) as damaged:

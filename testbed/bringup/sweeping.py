@@ -61,14 +61,16 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
         by_testbed[identity_of(each)].append(each)
     removed: list[str] = []
     for identity, objects in by_testbed.items():
-        owner = owner_of(objects)
-        why_kept = "" if everything else _why_kept(identity, owner)
+        owners = _deciding_owners(objects)
+        owner = owners[0] if owners else None
+        why_kept = "" if everything else _why_kept(identity, owners)
         if why_kept:
             progress.say(f"not removed: {len(objects)} objects of {owner or f'testbed {identity}'}: {why_kept}")
         else:
             # First, because the labelled objects are the only trace of this testbed in the cluster.
             removal.release(kube, owner or Owner("", identity))
-            removed += removal.remove(kube, objects)
+            drivers = {driver for record in _records_of(identity) for driver in record.drivers}
+            removed += removal.remove(kube, objects, drivers, progress)
     return removed
 
 
@@ -89,13 +91,32 @@ def in_use(cluster: Path) -> bool:
     return record is not None and not record.abandoned
 
 
-def _why_kept(identity: str, owner: Owner | None) -> str:
+def _deciding_owners(objects: list[Object]) -> list[Owner]:
+    """Return every owner that the cluster-wide objects name; without any, those that the other objects name.
+
+    A user with one namespace can name any owner there, which must not decide about cluster-wide objects.
+    """
+    cluster_wide = [each for each in objects if not each["metadata"].get("namespace")]
+    found = [owner for each in cluster_wide or objects if (owner := owner_of([each]))]
+    return list(dict.fromkeys(found))
+
+
+def _why_kept(identity: str, owners: list[Owner]) -> str:
     """Return why a testbed's objects in a cluster must not be removed; '' if the testbed is abandoned."""
-    records = [found for name in state.names() if (found := _record(name)) and found.identity == identity]
+    records = _records_of(identity)
     if not all(record.abandoned for record in records):
         return "it is up"
-    if owner is None:
+    if not owners:
         return "they do not name their testbed; --all removes them"
+    return next(filter(None, (_why_in_use(identity, owner, records) for owner in owners)), "")
+
+
+def _records_of(identity: str) -> list[Record]:
+    """Return the records of this state folder with that identity."""
+    return [found for name in state.names() if (found := _record(name)) and found.identity == identity]
+
+
+def _why_in_use(identity: str, owner: Owner, records: list[Record]) -> str:
     if (owner.boot, owner.pid_space) != (process.boot_id(), process.pid_namespace()):
         return "" if records else "it was made on another host, or before this host's last boot; --all removes them"
     if ProcessId(owner.pid, owner.started).alive:

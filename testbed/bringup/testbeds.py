@@ -58,7 +58,7 @@ def bring_up(
     with state.locked(config.name):
         _refuse_or_remove(config.name, progress)
         resolved, procedure = resolve(config), procedure_of(config.provider)
-        folder, record = state.cluster_folder(config.name), _record(config, ephemeral)
+        folder, record = state.cluster_folder(config.name), _record(config, ephemeral, resolved.installed)
         procedure.check(resolved, folder, progress)
         begun()
         state.write(record)
@@ -129,12 +129,11 @@ def remove_if_abandoned(name: str, progress: Progress) -> bool:
     return False
 
 
-def _record(config: TestbedConfig, ephemeral: bool) -> Record:
-    """Return the record of a testbed that this process is creating."""
+def _record(config: TestbedConfig, ephemeral: bool, drivers: tuple[str, ...] = ()) -> Record:
+    """Return the record of a testbed that this process is creating, and in which it will install these drivers."""
     mine, space, content = state.this_process(), process.pid_namespace(), config_to_record(config)
-    return Record(
-        config.name, config.provider, Phase.CREATING, mine.pid, mine.started, space, ephemeral, content, new_identity()
-    )
+    made_by = (mine.pid, mine.started, space)
+    return Record(config.name, config.provider, Phase.CREATING, *made_by, ephemeral, content, new_identity(), drivers)
 
 
 def _remove_all_abandoned(progress: Progress) -> None:

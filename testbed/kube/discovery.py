@@ -38,7 +38,7 @@ def find_labelled(kube: Kube, selector: str) -> LabelledObjects:
             forbidden += [each] if no.status == 403 else []
             continue
         found = (item for item in answer.get("items") or () if _labels(item).items() >= wanted.items())
-        objects += [{"apiVersion": each.api_version, "kind": each.kind, **item} for item in found]
+        objects += [{**item, "apiVersion": each.api_version, "kind": each.kind} for item in found]
     return LabelledObjects(tuple(objects), tuple(forbidden), tuple(unavailable))
 
 

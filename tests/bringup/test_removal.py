@@ -47,10 +47,14 @@ def _everything(kube: FakeKube) -> list[Object]:
     ]
 
 
+def _remove(kube: Any, objects: list[Object], *drivers: str) -> list[str]:
+    return removal.remove(kube, objects, drivers, Progress())
+
+
 def test_tests_are_cleaned_up_while_the_driver_runs_and_namespaces_are_deleted_last() -> None:
     kube: Any = FakeKube()
     kube.put("ConfigMap", "theirs")
-    removed = removal.remove(kube, _everything(kube))
+    removed = _remove(kube, _everything(kube))
     deleted = kube.deleted
     assert deleted[:2] == ["DaemonSet/test", "Pod/of-a-daemonset"]
     order = ["Pod/pod", "ResourceClaim/claim", "DaemonSet/driver", "ClusterRole/driver", "Namespace/driver"]
@@ -63,12 +67,48 @@ def test_the_slices_of_a_removed_driver_are_deleted_and_those_of_other_drivers_s
     kube: Any = FakeKube()
     manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {}}
     daemonset = kube.apply(MINE.mark_driver(manifest, "gpu.example"))
-    for driver in ("gpu.example", "nic.example"):
+    _publish(kube, "gpu.example", "nic.example")
+
+    _remove(kube, [daemonset], "gpu.example")
+
+    assert _slices(kube) == ["of-nic.example"]
+
+
+def _publish(kube: FakeKube, *drivers: str) -> None:
+    for driver in drivers:
         kube.put("ResourceSlice", f"of-{driver}", spec={"driver": driver})
 
-    removal.remove(kube, [daemonset])
 
-    assert [name for kind, _, name in kube.objects if kind == "ResourceSlice"] == ["of-nic.example"]
+def _slices(kube: FakeKube) -> list[str]:
+    return [name for kind, _, name in kube.objects if kind == "ResourceSlice"]
+
+
+@pytest.mark.parametrize("drivers", [(), ("gpu.example",)])
+def test_a_labelled_object_of_a_tenant_does_not_delete_the_slices_of_a_production_driver(
+    drivers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    kube: Any = FakeKube()
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "tenant"}}
+    attack = kube.apply(MINE.mark_driver(manifest, "production.example"))
+    _publish(kube, "production.example")
+
+    _remove(kube, [attack], *drivers)
+
+    assert _slices(kube) == ["of-production.example"]
+    assert "no ResourceSlice of driver 'production.example' is deleted" in " ".join(capsys.readouterr().err.split())
+
+
+def test_slices_of_other_drivers_stay_if_the_server_ignores_the_field_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube: Any = FakeKube()
+    manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {}}
+    daemonset = kube.apply(MINE.mark_driver(manifest, "gpu.example"))
+    _publish(kube, "gpu.example", "nic.example")
+    listed = kube.list
+    monkeypatch.setattr(kube, "list", lambda version, kind, namespace=None, **_: listed(version, kind, namespace))
+
+    _remove(kube, [daemonset], "gpu.example")
+
+    assert _slices(kube) == ["of-nic.example"]
 
 
 def test_the_driver_stays_while_pods_of_tests_do_not_terminate_and_is_not_blamed() -> None:
@@ -76,7 +116,7 @@ def test_the_driver_stays_while_pods_of_tests_do_not_terminate_and_is_not_blamed
     objects = _everything(kube)
     kube.finalizers["pod"] = 1
     with pytest.raises(TestbedError, match=r"dra-x-1 are not deleted, so the driver was not removed") as stuck:
-        removal.remove(kube, objects)
+        _remove(kube, objects)
     assert stuck.value.exit_code == 3
     assert ("DaemonSet", "driver", "driver") in kube.objects
 
@@ -86,7 +126,7 @@ def test_an_object_that_is_not_deleted_is_named() -> None:
     namespace = _made(kube, "Namespace", "driver")
     kube.finalizers["driver"] = 1
     with pytest.raises(WaitTimeout, match="not deleted yet: Namespace driver"):
-        removal.remove(kube, [namespace])
+        _remove(kube, [namespace])
 
 
 def test_an_object_that_was_created_again_under_the_same_name_is_not_waited_for() -> None:
@@ -94,7 +134,7 @@ def test_an_object_that_was_created_again_under_the_same_name_is_not_waited_for(
     old = {**_made(kube, "ConfigMap", "c"), "metadata": {"name": "c", "namespace": "default", "uid": "old"}}
     kube.finalizers["c"] = 1
     kube.objects["ConfigMap", "default", "c"]["metadata"]["uid"] = "new"
-    assert removal.remove(kube, [old]) == ["ConfigMap c in namespace default"]
+    assert _remove(kube, [old]) == ["ConfigMap c in namespace default"]
 
 
 KINDS = CreatedKinds(
@@ -107,7 +147,7 @@ def _remove_all(
     kube: FakeKube, monkeypatch: pytest.MonkeyPatch, found: LabelledObjects, kinds: CreatedKinds = KINDS
 ) -> list[str]:
     monkeypatch.setattr(removal, "find_labelled", lambda *_: found)
-    return removal.remove_all(kube, MINE, kinds, Progress())  # type: ignore[arg-type]  # the fake
+    return removal.remove_all(kube, MINE, kinds, (), Progress())  # type: ignore[arg-type]  # the fake
 
 
 @pytest.mark.parametrize(

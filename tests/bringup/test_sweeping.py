@@ -54,7 +54,7 @@ def test_an_unreadable_state_folder_is_not_treated_as_empty(
 
 
 def _why_kept(owner: Owner | None, identity: str = "aaaa") -> str:
-    return sweeping._why_kept(identity, owner)
+    return sweeping._why_kept(identity, [owner] if owner else [])
 
 
 def test_a_testbed_that_is_up_on_this_host_is_in_use() -> None:
@@ -136,7 +136,7 @@ def test_a_cluster_is_swept_testbed_by_testbed(
     far = dataclasses.replace(RECORD.owner, identity="bbbb", boot="other")
     objects = (_object(RECORD.owner, "dead"), _object(far, "far"))
     monkeypatch.setattr(sweeping, "find_labelled", lambda _kube, _selector: LabelledObjects(objects, (SECRETS,)))
-    monkeypatch.setattr(removal, "remove", lambda _kube, doomed: [each["metadata"]["name"] for each in doomed])
+    monkeypatch.setattr(removal, "remove", lambda _kube, doomed, *_: [each["metadata"]["name"] for each in doomed])
     with api_server.running() as server:
         file = server.kubeconfig(tmp_path)
         assert sweeping.sweep_cluster(file, None, Silent(), everything=everything) == removed
@@ -182,3 +182,40 @@ def test_changes_to_shared_objects_are_undone_before_the_testbeds_objects_are_re
     with api_server.running() as server:
         sweeping.sweep_cluster(server.kubeconfig(tmp_path), None, Silent())
     assert done == ["dra-testbed/aaaa", "removed"]
+
+
+CLUSTER_WIDE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "of-the-testbed"}}
+
+
+def _sweep(folder: Path, monkeypatch: pytest.MonkeyPatch, *objects: Any) -> list[tuple[list[str], set[str]]]:
+    """Sweep a cluster with these objects; return the names and the drivers of each removal."""
+    done: list[tuple[list[str], set[str]]] = []
+
+    def remove(_kube: object, doomed: list[Any], drivers: set[str], _progress: object) -> list[str]:
+        done.append(([each["metadata"]["name"] for each in doomed], drivers))
+        return []
+
+    monkeypatch.setattr(sweeping, "find_labelled", lambda *_: LabelledObjects(objects))
+    monkeypatch.setattr(removal, "release", lambda *_: None)
+    monkeypatch.setattr(removal, "remove", remove)
+    with api_server.running() as server:
+        sweeping.sweep_cluster(server.kubeconfig(folder), None, Silent())
+    return done
+
+
+def test_an_owner_that_a_tenant_names_does_not_decide_about_cluster_wide_objects(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = dataclasses.replace(RECORD.owner, boot="other")
+    forged = _object(RECORD.owner, "in-the-namespace-of-a-tenant")
+    assert _sweep(folder, monkeypatch, forged, far.mark(CLUSTER_WIDE)) == []
+
+
+def test_a_sweep_deletes_slices_only_of_drivers_in_the_record_of_that_testbed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandoned = dataclasses.replace(RECORD, phase=Phase.CREATING, drivers=("gpu.example",))
+    state.write(abandoned)
+    other = dataclasses.replace(RECORD.owner, identity="bbbb")
+    done = _sweep(folder, monkeypatch, abandoned.owner.mark(CLUSTER_WIDE), _object(other, "unrecorded"))
+    assert done == [(["of-the-testbed"], {"gpu.example"}), (["unrecorded"], set())]

@@ -79,7 +79,7 @@ class FoundClusterProcedure:
             return
         kinds = created_kinds(self.provider, record.config)
         try:
-            removal.remove_all(Kube(cluster.kubeconfig), record.owner, kinds, progress)
+            removal.remove_all(Kube(cluster.kubeconfig), record.owner, kinds, record.drivers, progress)
         except ApiError as lost:
             raise TestbedError(
                 f"the objects of testbed {record.name} could not be removed from its cluster: {lost}",
