@@ -101,7 +101,11 @@ def main(words: Sequence[str]) -> int:
 
 
 def check(every: Catalogue) -> int:
-    """Return 1 if the page lists other mutants or requirements than the suites."""
+    """Return 1 if the page lists other mutants or requirements than the suites, or mutants do not suit the subject of a requirement."""
+    problems = [problem for each in every.entries if (problem := known.subject_problem(each.requirement))]
+    print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+    if problems:
+        return 1
     text = PAGE.read_text()
     if page.render(every, page.parse(text)) == text:
         return 0

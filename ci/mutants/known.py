@@ -5,6 +5,8 @@ from __future__ import annotations
 from fake_driver.crash_points import CRASH_POINTS
 from fake_driver.mutants.selection import ALL_MUTANTS
 from testbed import folders
+from testbed.conformance import Requirement
+from testbed.models.requirement_enums import Subject
 
 CLUSTERS = folders.data("manifests") / "clusters" / "mutants"
 GATE_OFF = "gate-off:"
@@ -35,6 +37,19 @@ def about(name: str) -> str:
     if name.startswith(GATE_OFF):
         return f"The feature gate {name.removeprefix(GATE_OFF)} is off."
     return every()[name]
+
+
+def subject_problem(requirement: Requirement) -> str:
+    """Describe why the mutants do not suit the subject of a requirement; '' if they do.
+
+    The failure of a wrong driver says nothing about a requirement of the cluster, and the other way round.
+    """
+    wrong_drivers = sorted(drivers().keys() & set(requirement.mutants))
+    if requirement.about is Subject.CLUSTER and wrong_drivers:
+        return f"{requirement.id} is about the cluster, but names mutants of the driver: {', '.join(wrong_drivers)}"
+    if requirement.about is Subject.DRIVER and requirement.mutants and not wrong_drivers:
+        return f"{requirement.id} is about the driver, but names no mutant of the driver"
+    return ""
 
 
 def _sentence(text: str) -> str:

@@ -15,10 +15,11 @@ from ci.mutants.matrix import CAUGHT, CONTROL, SURVIVED, UNCLEAR, MutantResult, 
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
+from testbed.models.requirement_enums import Subject
 
 
-def entry(identity: str, *mutants: str, unproven: str = "") -> Entry:
-    made = Requirement(identity, "It works.", MUST, E2E, "here", mutants=mutants, unproven=unproven)
+def entry(identity: str, *mutants: str, unproven: str = "", about: Subject = Subject.DRIVER) -> Entry:
+    made = Requirement(identity, "It works.", MUST, E2E, "here", mutants=mutants, unproven=unproven, about=about)
     return Entry(made, Path("/suites/a.py"), "test_it", "")
 
 
@@ -26,7 +27,7 @@ FEW = Catalogue(
     (
         entry("A-001", "no-env"),
         entry("A-002", "unprepare-fails", "no-env"),
-        entry("B-001", "gate-off:X"),
+        entry("B-001", "gate-off:X", about=Subject.CLUSTER),
         entry("B-002", unproven="why not"),
     )
 )
@@ -174,6 +175,31 @@ def test_a_page_that_does_not_match_the_suites_is_reported(
     assert program.check(FEW) == 0
     assert program.check(Catalogue((*FEW.entries, entry("C-001", "no-env")))) == 1
     assert "python -m ci.mutants --write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("mutants", "about", "problem"),
+    [
+        (("no-env",), Subject.DRIVER, ""),
+        (("no-env", "labels-dropped"), Subject.DRIVER, ""),
+        (("labels-dropped",), Subject.DRIVER, "C-001 is about the driver, but names no mutant of the driver"),
+        (("labels-dropped", "gate-off:X"), Subject.CLUSTER, ""),
+        (
+            ("labels-dropped", "no-env"),
+            Subject.CLUSTER,
+            "C-001 is about the cluster, but names mutants of the driver: no-env",
+        ),
+        ((), Subject.CLUSTER, ""),
+    ],
+)
+def test_the_mutants_of_a_requirement_are_of_its_subject(
+    mutants: tuple[str, ...], about: Subject, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = entry("C-001", *mutants, about=about)
+
+    assert known.subject_problem(found.requirement) == problem
+    assert not problem or program.check(Catalogue((found,))) == 1
+    assert problem in capsys.readouterr().err
 
 
 def test_a_missing_result_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
