@@ -194,18 +194,19 @@ def test_one_of_two_devices_is_unknown(scenario, node, driver):
     devices=2,
     exclusive=True,
     source=DRA,
-    features=("identity",),
     given=("local", "unshared"),
     mutants=("remembers-the-first-allocation",),
 )
-def test_a_claim_is_allocated_again_with_another_device(scenario, node, driver):
+def test_a_claim_is_allocated_again_with_another_device(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     before, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
     (device,) = claim.devices
     before.delete().should_be_gone()
     claim.should_be_deallocated()
-    scenario.apply("basic/chosen-device.yaml", name="owner", wanted=driver.identity(device))
-    scenario.pod("owner").should_run()
+    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
+    scenario.claim("other").should_be_reserved_for("other")
+    scenario.pod("other").trigger_sync().should_run()
 
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()

@@ -46,7 +46,7 @@ _OTHERWISE = {
     "PREP-007": Needs(1, exclusive=False),  # as above
     "PREP-008": Needs(
         2, exclusive=True, one_pod=2
-    ),  # a second pod uses the first device while the claim is allocated again
+    ),  # another pod uses the first device while the claim is allocated again
     "PRESCHED-010": Needs(1, exclusive=False),  # the claim of a pod with spec.nodeName is not allocated
     "PRESCHED-011": Needs(1, exclusive=False),  # as above
     "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is unplugged
