@@ -12,6 +12,8 @@ from pathlib import Path
 from testbed.bringup import state
 from testbed.errors import UsageError, did_you_mean
 from testbed.providers import provider
+from testbed.providers.base import Cluster
+from testbed.redaction import redactor
 
 _MAX_SUGGESTIONS = 6
 _MAX_ERROR_LENGTH = 400
@@ -33,13 +35,21 @@ def collected(name: str) -> Iterator[Path]:
     if cluster is None:
         raise UsageError(f"testbed {name} has no logs yet: it is {record.phase}")
     with tempfile.TemporaryDirectory(prefix="dra-testbed-logs-") as folder:
-        cluster.collect_logs(Path(folder))
+        collect(cluster, Path(folder))
         yield Path(folder)
+
+
+def collect(cluster: Cluster, into: Path) -> None:
+    """Collect the logs without credentials. A link, which could lead out of the folder, is removed."""
+    cluster.collect_logs(into)
+    redactor.redact_folder(into)
 
 
 def listed(folder: Path) -> list[str]:
     """Return the names of all logs, as `read` takes them."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.log") if path.is_file())
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*.log") if path.is_file() and not path.is_symlink()
+    )
 
 
 def read(folder: Path, component: str) -> str:

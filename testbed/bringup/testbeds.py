@@ -225,7 +225,11 @@ def _keep_logs(record: Record) -> Path | str:
     """Collect the logs; return where they are, or why there are none. A second failure must not hide the first one."""
     try:
         cluster = provider(record.provider).attach(record.name, state.cluster_folder(record.name))
-        return state.keep_logs(record.name, cluster.collect_logs) if cluster else "none were written yet"
+        return (
+            state.keep_logs(record.name, lambda into: logs.collect(cluster, into))
+            if cluster
+            else "none were written yet"
+        )
     except (OSError, TestbedError) as lost:
         return f"could not be collected: {lost}"
 

@@ -20,6 +20,7 @@ import click
 
 from testbed import folders
 from testbed.errors import FREE_DISK_SPACE, CommandFailed, TestbedError
+from testbed.redaction import redactor
 
 _STOPPED = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -109,7 +110,7 @@ def _misused(failure: click.ClickException) -> int:
 
 def _say(what: str, hint: str = "", code: int = 3) -> int:
     with contextlib.suppress(OSError):
-        click.echo("\n".join([what, f"try: {hint}"] if hint else [what]), err=True)
+        click.echo(redactor.redact("\n".join([what, f"try: {hint}"] if hint else [what])), err=True)
     return code
 
 
@@ -165,7 +166,7 @@ def _fullest() -> Path:
 
 def _kept_traceback() -> str:
     """Write the traceback to a file and return its path, or return the traceback if no file can be written."""
-    text = traceback.format_exc()
+    text = redactor.redact(traceback.format_exc())
     try:
         folder = folders.state() / ".crashes"
         folder.mkdir(exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from testbed import bringup
 from testbed.bringup import health, planning, state
 from testbed.bringup import logs as gathered
 from testbed.cli import options
+from testbed.copying import copy_tree
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
 from testbed.models.status import TestbedStatus
@@ -128,7 +128,7 @@ def logs(name: str, component: str | None, into: Path | None) -> None:
     """List a testbed's logs, print one, or copy all; also of a failed `up`."""
     with gathered.collected(name) as folder:
         if into:
-            shutil.copytree(folder, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+            copy_tree(folder, ".", into)
             click.echo(f"copied to {into}")
         elif component:
             click.echo(gathered.read(folder, component), nl=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import UsageError
+from testbed.redaction import redactor
 
 FILE = "events.jsonl"
 RUN_STARTED = "run-started"
@@ -26,8 +27,9 @@ class EventLog:
     folder: Path
 
     def write(self, event: str, **facts: object) -> None:
-        """Append one event."""
-        line = json.dumps({"event": event, "time": round(time.time(), 3), **facts}, ensure_ascii=False)
+        """Append one event, without credentials: reports are made from events and published."""
+        known = redactor.redact_strings(facts)
+        line = json.dumps({"event": event, "time": round(time.time(), 3), **known}, ensure_ascii=False)
         # A driver's message may contain what is not valid text.
         with (self.folder / FILE).open("a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")

@@ -12,6 +12,7 @@ import filelock
 
 from testbed.conformance import events
 from testbed.errors import TestbedError, UsageError
+from testbed.redaction import redactor
 
 RESERVED_BY = (
     "DRA_TESTBED_REPORT_RESERVED_BY"  # the process that reserved the report folder for the pytest that it started
@@ -90,7 +91,8 @@ def keep_bring_up_logs(folder: Path, logs: Path, error: str) -> Path:
     kept = bring_up_logs(folder)
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(logs, kept, symlinks=True)
-    text = f"dra-testbed run had no testbed:\n{error}\n"
+    redactor.redact_folder(kept)
+    text = redactor.redact(f"dra-testbed run had no testbed:\n{error}\n")
     (kept / "error.txt").write_text(text, encoding="utf-8", errors="replace")
     return kept
 

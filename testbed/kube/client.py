@@ -21,6 +21,7 @@ from testbed.kube.execution import execute, execute_unchecked
 from testbed.kube.kubeconfig import Access, load_access
 from testbed.kube.transport import Transport
 from testbed.process import Completed
+from testbed.redaction import redactor
 from testbed.waiting import Budget
 
 Object = dict[str, Any]
@@ -81,7 +82,7 @@ class Kube:
         with self._open(method, path, query, body, content_type, timeout, headers=headers) as response:
             text = response.data.decode("utf-8", errors="replace")
         if "json" in (response.headers.get("Content-Type") or ""):
-            return json.loads(text)
+            return _registered(json.loads(text))
         return text
 
     def resource(self, api_version: str, kind: str) -> Resource:
@@ -240,6 +241,14 @@ class Kube:
                 response.release_conn() if whole else response.close()
         except urllib3.exceptions.HTTPError as lost:
             raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_clock_hint(str(lost))}") from lost
+
+
+def _registered(answer: Any) -> Any:
+    """Return the answer. Its Secrets are registered with the redactor, so that no later text contains their values."""
+    if isinstance(answer, dict) and answer.get("kind") in ("Secret", "SecretList"):
+        for each in answer.get("items") or [answer]:
+            redactor.register_secret(each)
+    return answer
 
 
 def _clock_hint(error: str) -> str:

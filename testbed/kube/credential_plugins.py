@@ -17,6 +17,7 @@ from testbed import process
 from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.kube.kubeconfig import Access
 from testbed.process import Completed
+from testbed.redaction import redactor
 
 _TIMEOUT = 60.0  # seconds; a plugin may contact a server of its vendor
 _TAKE_PRECEDENCE = ("auth-provider", "token", "tokenFile")  # if one of them is set, the plugin is not used
@@ -31,6 +32,7 @@ def resolve_credentials(access: Access) -> tuple[Access, datetime | None]:
         return access, None
     status = _Plugin(access, user["exec"]).status()
     resolved = {key: value for key, value in user.items() if key != "exec"} | _credentials(status)
+    redactor.register_credentials(resolved)
     users = [{**access.content["users"][0], "user": resolved}]
     return replace(access, content={**access.content, "users": users}), _expiry(status)
 

@@ -20,6 +20,7 @@ import yaml
 from cryptography import x509
 
 from testbed.errors import UsageError, did_you_mean
+from testbed.redaction import redactor
 
 _FILES = {
     "cluster": ("certificate-authority",),
@@ -120,6 +121,7 @@ def _minified(documents: list[_Document], name: str, chosen: Entry, source: str)
         )
     if context.get("user") and user is None:
         raise UsageError(f"kubeconfig {source}: context {name} refers to user {context['user']}, which does not exist")
+    redactor.register_credentials((user or {}).get("user"))
     content = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -234,6 +234,12 @@ class DriverFile(Strict):
         """Return how a container shows its devices."""
         return self.spec.probe
 
+    @property
+    def printed_patterns(self) -> tuple[str, ...]:
+        """Return the patterns of the lines that show devices and settings in a container."""
+        known = self.spec.configuration
+        return (self.spec.probe.matches, *((known.one.shows, known.other.shows) if known else ()))
+
 
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file. Raise UsageError if it has mistakes or a file that it names does not exist."""

@@ -21,6 +21,7 @@ from testbed.plugin import serial_tests
 from testbed.plugin.assertion_text import Comparison
 from testbed.plugin.failure_text import debugging_hints, failure_text, scenarios_of
 from testbed.plugin.markers import requirement_of_item
+from testbed.redaction import redactor
 from testbed.vocabulary import budgets
 from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
@@ -88,7 +89,7 @@ class Judge:
                 self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
             verdict = verdict_for(raised.value, requirement.about, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
-            text = failure_text(item, raised, requirement, verdict, self._of_devices, self._compared)
+            text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
             if isinstance(raised.value, ApiError) and not raised.value.status:
                 self._stop_if_broken(item.session)
             if kept:
@@ -97,6 +98,8 @@ class Judge:
             vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
+        if report.failed:
+            _redact(report)
         return report
 
     @pytest.hookimpl(tryfirst=True)
@@ -147,6 +150,15 @@ def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[
     return raised
 
 
+def _redact(report: pytest.TestReport) -> None:
+    """Remove credentials from what pytest shows of a failure, and from the output that it captured."""
+    report.sections = [(title, redactor.redact(text)) for title, text in report.sections]
+    text = report.longreprtext
+    clean = redactor.redact(text)
+    if clean != text:  # otherwise pytest's own representation stays, with its colours
+        report.longrepr = clean
+
+
 def _kubeconfig(item: pytest.Function) -> Path:
     """Return the testbed's kubeconfig. Every test with a scenario has the fixture."""
     return cast("Testbed", item.funcargs["testbed"]).cluster.kubeconfig
@@ -157,4 +169,4 @@ def _capture(scenario: Scenario, into: Path) -> None:
         scenario.capture(into)
     except (TestbedError, OSError) as refused:
         into.mkdir(parents=True, exist_ok=True)
-        (into / "missing.txt").write_text(f"{refused}\n")
+        (into / "missing.txt").write_text(redactor.redact(f"{refused}\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from pathlib import Path
@@ -24,6 +25,7 @@ from testbed.plugin.orphan_cleanup import OrphanCleanup
 from testbed.plugin.request import check_settings
 from testbed.plugin.second_interrupt import SecondInterrupt
 from testbed.progress import Progress
+from testbed.redaction import redactor
 from testbed.waiting import set_patience
 
 WORKER_KEY = "dra_testbed"
@@ -36,6 +38,8 @@ def start(config: pytest.Config) -> None:
         check_settings(config)
     context = RunContext.from_json(shipped) if shipped else _decided(config)
     set_patience(context.request.patience)
+    redactor.register_environment(os.environ)
+    redactor.keep_readable(load_driver_file(context.driver_file).printed_patterns)
     _handle_signals()
     config.stash[fixtures.CONTEXT] = context
     config.pluginmanager.register(fixtures, "dra-testbed-fixtures")

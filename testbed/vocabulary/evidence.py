@@ -1,10 +1,12 @@
 """The evidence of a failed test: objects, events and logs of its namespace, the driver's slices and logs, and the conditions of nodes.
 
-It contains no Secrets and no ConfigMaps.
+It contains no Secrets and no ConfigMaps, and each file is redacted.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object
 from testbed.models.names import safe_name
 from testbed.providers.base import Capability
+from testbed.redaction import redactor
 from testbed.vocabulary.observing.diagnosis import oldest_first
 from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
 
@@ -35,6 +38,7 @@ def capture(world: World, namespace: str | None, into: Path) -> None:
     """Write all parts of the evidence. A part that fails is noted in missing.txt, and the others are still written."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
+    _register_secrets(world, namespace)
     parts = [_nodes, _slices, _driver_logs] + ([_objects, _events, _pod_logs, _probes, _cdi_files] if namespace else [])
     for part in parts:
         try:
@@ -42,7 +46,22 @@ def capture(world: World, namespace: str | None, into: Path) -> None:
         except (TestbedError, OSError, _Missing) as refused:
             missing.append(f"{part.__name__.strip('_')}: {refused}")
     if missing:
-        (into / "missing.txt").write_text("\n".join(missing) + "\n")
+        _write(into / "missing.txt", "\n".join(missing) + "\n")
+
+
+def _register_secrets(world: World, namespace: str | None) -> None:
+    """Read the Secrets of the test and of the driver, if permitted, so that the redactor knows their values."""
+    for each in dict.fromkeys(filter(None, (namespace, world.driver_file.pods.namespace))):
+        with contextlib.suppress(TestbedError):
+            for secret in world.kube.list("v1", "Secret", each):
+                redactor.register_secret(secret)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a new file without credentials. A link of this name is not followed."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "w", errors="replace") as file:
+        file.write(redactor.redact(text))
 
 
 def _objects(world: World, namespace: str, into: Path) -> None:
@@ -76,7 +95,7 @@ def _events(world: World, namespace: str, into: Path) -> None:
         f"{each['involvedObject'].get('kind')}/{each['involvedObject'].get('name')}  {each.get('reason')}: {each.get('message')}"
         for each in found
     ]
-    (into / "events.txt").write_text("".join(f"{line}\n" for line in lines))
+    _write(into / "events.txt", "".join(f"{line}\n" for line in lines))
 
 
 def _pod_logs(world: World, namespace: str, into: Path) -> None:
@@ -90,7 +109,7 @@ def _probes(world: World, namespace: str, into: Path) -> None:
         (into / "probe").mkdir(exist_ok=True)
         kind = ".settings" if result.of_settings else ""
         name = f"{safe_name(result.pod)}.{safe_name(result.container)}{kind}.txt"
-        (into / "probe" / name).write_text(result.redacted)
+        _write(into / "probe" / name, result.printed)
 
 
 def _driver_logs(world: World, namespace: str, into: Path) -> None:
@@ -126,7 +145,7 @@ def _write_logs(
             text = f"the log cannot be read: {refused}\n"
         tail = "\n".join(text.splitlines()[-_DRIVER_LOG_LINES:])
         kind = "previous.log" if previous else "log"
-        (folder / f"{safe_name(name)}.{safe_name(container)}.{kind}").write_text(tail + "\n")
+        _write(folder / f"{safe_name(name)}.{safe_name(container)}.{kind}", tail + "\n")
 
 
 def _cdi_files(world: World, namespace: str, into: Path) -> None:
@@ -144,11 +163,11 @@ def _cdi_files(world: World, namespace: str, into: Path) -> None:
     for node in (each for each in world.cluster.nodes() if each.name in nodes):
         listed = node.run("sh", "-c", f"ls -la {' '.join(CDI_FOLDERS)} 2>&1", check=False).stdout
         (into / "cdi").mkdir(exist_ok=True)
-        (into / "cdi" / f"{safe_name(node.name)}.txt").write_text(listed)
+        _write(into / "cdi" / f"{safe_name(node.name)}.txt", listed)
 
 
 def _write_objects(path: Path, objects: list[Object]) -> None:
     for each in objects:
         each["metadata"].pop("managedFields", None)
     if objects:
-        path.write_text(yaml.safe_dump_all(objects, sort_keys=False, allow_unicode=True))
+        _write(path, yaml.safe_dump_all(map(redactor.redact_data, objects), sort_keys=False, allow_unicode=True))

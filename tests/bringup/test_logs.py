@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -85,3 +88,25 @@ def test_a_log_is_found_by_the_components_name_in_status_and_a_partial_name_gets
     assert logs.read(folder, "control-plane/etcd") == "etcd\n"
     with pytest.raises(UsageError, match=r"did you mean node-1-kubelet\.log or node-2-kubelet\.log"):
         logs.read(folder, "kubelet")
+
+
+def test_collected_logs_contain_neither_credentials_nor_links(tmp_path: Path) -> None:
+    canary = secrets.token_hex(12)
+    (tmp_path / "host").write_text("of the host\n")
+    into = tmp_path / "into"
+    into.mkdir()
+
+    def write(folder: Path) -> None:
+        (folder / "kubelet.log").write_text(f'I0101 main.go:1] "FLAG" --bootstrap-token="{canary}" x\n')
+        (folder / "link.log").symlink_to(tmp_path / "host")
+
+    cluster: Any = SimpleNamespace(collect_logs=write)
+    logs.collect(cluster, into)
+    assert logs.listed(into) == ["kubelet.log"]
+    assert canary not in (into / "kubelet.log").read_text()
+
+
+def test_a_link_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "host").write_text("of the host\n")
+    (tmp_path / "link.log").symlink_to(tmp_path / "host")
+    assert logs.listed(tmp_path) == []

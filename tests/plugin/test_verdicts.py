@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -375,3 +376,18 @@ def test_a_permanent_failure_of_the_testbed_is_reported_once_and_ends_the_sessio
     assert run.verdicts["T-099"] == (None if broken else "error")
     assert run.output.count("kube-apiserver is dead") == int(broken)
     assert run.report.finished is not broken
+
+
+def test_a_failure_shows_no_credentials(judge: Judge) -> None:
+    canary = secrets.token_hex(12)
+    tests = f"""
+@required(1)
+def test_env(scenario):
+    print("API_TOKEN=" + "{canary[:12]}" + "{canary[12:]}")
+    from testbed.errors import CommandFailed
+    raise CommandFailed(["env"], "exit 1", "DB_PASSWORD=" + "{canary[:12]}" + "{canary[12:]}" + chr(10) + "GPU=gpu-1")
+"""
+    run = judge(tests)
+    assert canary not in run.output
+    assert "GPU=gpu-1" in run.row("T-001").message
+    assert not [each for each in run.folder.rglob("*") if each.is_file() and canary in each.read_text()]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import json
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -135,3 +138,34 @@ def test_an_unreachable_api_server_is_noted(world: Make, tmp_path: Path) -> None
     assert "connection refused" in (tmp_path / "missing.txt").read_text()
     with pytest.raises(ApiError):
         here.slices()
+
+
+def test_no_file_contains_a_credential(world: Make, tmp_path: Path) -> None:
+    canary, hidden = secrets.token_hex(12), secrets.token_hex(12)
+    here = world()
+    kube: Any = here.kube
+    kube.put("Secret", "hidden", "mine", data={"harmless": base64.b64encode(hidden.encode()).decode()})
+    env = [{"name": "API_TOKEN", "value": canary}, {"name": "HARMLESS", "value": hidden}]
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"password": canary})}
+    kube.put(
+        "Pod", "p", "mine", spec={"containers": [{"name": "c", "env": env}]}, metadata={"annotations": annotations}
+    )
+    config = [{"opaque": {"driver": "gpu", "parameters": {"licenseKey": canary, "note": f"as {hidden}"}}}]
+    kube.put("ResourceClaim", "c", "mine", spec={"devices": {"config": config}})
+    kube.put("Event", "p.1", "mine", message=f"https://me:{canary}@x", involvedObject={"kind": "Pod", "name": "p"})
+    kube.log_texts["p/c"] = f"DB_PASSWORD={canary}\nHARMLESS={hidden}\nGPU=gpu-1\n"
+    evidence.capture(here, "mine", tmp_path)
+    texts = {str(each.relative_to(tmp_path)): each.read_text() for each in tmp_path.rglob("*") if each.is_file()}
+    assert {"pods.yaml", "resourceclaims.yaml", "events.txt", "logs/p.c.log"} <= texts.keys()
+    assert not [name for name, text in texts.items() if canary in text or hidden in text]
+    assert "GPU=gpu-1" in texts["logs/p.c.log"]
+
+
+def test_a_link_in_the_folder_is_not_followed(world: Make, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("of another\n")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/missing.txt").symlink_to(outside)
+    evidence.capture(world("slices-missing"), "somewhere", tmp_path / "kept")
+    assert outside.read_text() == "of another\n"
+    assert "publishes no ResourceSlice" in (tmp_path / "kept/missing.txt").read_text()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import process
+from testbed.copying import copy_file
 from testbed.errors import CommandFailed, TestbedError, UsageError, did_you_mean
 from testbed.process import Completed
 from testbed.providers.base import Capability, Component
@@ -80,8 +81,7 @@ class KindCluster:
     def collect_logs(self, into: Path) -> None:
         """Copy kind's own output, and the logs that kind exports from the nodes: journals, containers, pods."""
         log = self.folder / "kind.log"
-        if log.exists():
-            shutil.copy(log, into / "kind.log")
+        copy_file(log, into / "kind.log")
         if self.nodes():
             export: list[str | Path] = [self.kind, "export", "logs", into, "--name", self.kind_name]
             process.run(export, check=False, timeout=180, env=self.engine.environment)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from testbed import process
+from testbed.copying import copy_file, copy_tree
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.process import Completed, ProcessId
 from testbed.providers import cgroup_freezer
@@ -81,17 +81,15 @@ class LocalCluster:
 
     def collect_logs(self, into: Path) -> None:
         """Copy the logs of all components and pods into a folder."""
-        _copy_logs(self.layout.logs, into)
+        copy_tree(self.layout.logs, ".", into)
         for boot_log in (
             self.layout.control_plane / "boot.log",
             *(self.layout.node(n) / "boot.log" for n in self.node_names),
         ):
-            if boot_log.exists():
-                shutil.copy(boot_log, into / f"{boot_log.parent.name}-boot.log")
+            copy_file(boot_log, into / f"{boot_log.parent.name}-boot.log")
         for name in self.node_names:
-            pods = self.layout.node(name) / "disk/var/log/pods"
-            if pods.is_dir():
-                _copy_logs(pods, into / name / "pods")
+            # A container can replace any part of this path with a link to a file of the host.
+            copy_tree(self.layout.node(name), "disk/var/log/pods", into / name / "pods")
 
     def load_image(self, archive: Path) -> None:
         """Import an OCI archive into all nodes in parallel."""
@@ -235,9 +233,3 @@ def _link_or_copy(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         shutil.copyfile(source, target)
-
-
-def _copy_logs(source: Path, into: Path) -> None:
-    """Copy all logs. Ignore those that pods delete meanwhile."""
-    with contextlib.suppress(shutil.Error):
-        shutil.copytree(source, into, dirs_exist_ok=True, ignore_dangling_symlinks=True)

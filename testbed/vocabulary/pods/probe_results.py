@@ -17,7 +17,6 @@ _SHOWN = 4
 _LINES = 500  # in which the most similar one is searched
 _SIMILAR = 0.6
 _NAME = re.compile(r"[^=:]{0,60}[=:]?")
-_SECRET = re.compile(r"^(?P<name>[^=:]*(?:secret|token|passw|credential|private|key)[^=:]*[=:]).+", re.IGNORECASE)
 _NO_DEVICE = "the driver added nothing to the container, or no line that the probe printed matches spec.probe.matches"
 _TOO_FEW = "the driver added only some of the devices to the container, or spec.probe.matches matches only some lines of the probe"
 _OTHERS = "the driver added another device to the container than was allocated, or publishes the wrong identity for it"
@@ -50,11 +49,6 @@ class ProbeResult:
 
     def __str__(self) -> str:
         return f"container {self.container} of pod {self.pod}"
-
-    @property
-    def redacted(self) -> str:
-        """Return the output without the values of possible secrets."""
-        return "".join(_SECRET.sub(r"\g<name>…", line) + "\n" for line in self.printed.splitlines())
 
     @property
     def summary(self) -> str:

@@ -156,7 +156,9 @@ def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
         assert pod.seen_devices == frozenset()
         scenario.capture(tmp_path)
         assert (tmp_path / "probe/first.cat.settings.txt").exists()
-        assert (tmp_path / "probe/first.cat.txt").read_text() == "GPU=1\nDB_PASSWORD=…\nAPI_TOKEN:…\n"
+        assert (
+            tmp_path / "probe/first.cat.txt"
+        ).read_text() == "GPU=1\nDB_PASSWORD=(redacted)\nAPI_TOKEN: (redacted)\n"
     assert here.probe_results.of(scenario.namespace) == ()
 
 
