@@ -19,7 +19,7 @@ PACKAGES = ("testbed", "fake_driver", "suites")
 PROJECT_FILES = {"pyproject.toml", "README.md", "tox.ini", "testbed", "fake_driver", "suites", "manifests", "ci"}
 SOURCES = (*PACKAGES, "ci", "tests")
 MAX_MODULES = 16  # in a folder
-COMMON_FILES = {"tests", "docs", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
+COMMON_FILES = {"tests", "docs", "LICENSE", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md"}
 
 
 def modules() -> list[Path]:
