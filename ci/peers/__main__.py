@@ -29,7 +29,7 @@ from testbed.progress import Progress
 from testbed.reporting import report
 
 PAGE = HERE.parents[1] / "docs/peers.md"
-_JUDGED = (0, 1, 4)  # conformant or partial, failed, incomplete
+_JUDGED = (0, 1, 4)  # conformant, partial or published; failed; incomplete
 _NOT_FOR_RUN = {
     "--driver": "use --peer to select the driver",
     "--report": "reports are written to and read from --work",

@@ -63,9 +63,9 @@ class _Workers(click.IntRange):
 @click.option(
     "--fail-on",
     type=click.Choice(get_args(FailOn)),
-    default="may",
+    default="must",
     show_default=True,
-    help="Exit code 1 only if a requirement of this level or a higher one fails; others are shown and counted.",
+    help="The lowest level of a requirement whose failure fails the run; others are shown and counted.",
 )
 @options.patience
 @click.option("--plan", is_flag=True, help="Show which requirements would be judged and which not; change nothing.")

@@ -31,7 +31,8 @@ def gather(
     each = _count_by_node(pools(ordinary, driver))
     each.subtract(one.node for one in held)
     version = str(kube.request("GET", "/version")["gitVersion"])
-    gates = find_gates(kube, version, default_gates(version), may_create=Capability.MAKE_OBJECTS in capabilities)
+    defaults = default_gates(version)
+    gates = find_gates(kube, version, defaults, may_create=Capability.MAKE_OBJECTS in capabilities)
     published, shared = (
         _count_by_node(pools(without_other_devices(everything, others, driver), driver), having)
         for having in ("", _SHARED)
@@ -45,6 +46,7 @@ def gather(
         features=driver_file.features,
         gates=gates.on,
         gates_assumed=gates.assumed,
+        default_gates=defaults,
         network_devices=published[""],
         shared_devices=sum(shared[node] for node in {*nodes, ""}),
         max_node_devices=max((published[node] for node in nodes), default=0) + published[""],
@@ -82,7 +84,8 @@ def expected_facts(
 ) -> Facts:
     """Return the facts of a testbed that will be made. All capabilities are assumed: only a running cluster shows which it lacks."""
     able = frozenset(each.value for each in Capability)
-    return Facts(kubernetes, nodes, 0, able, features, default_gates(kubernetes, gates or {}), kubelet=kubelet)
+    on, defaults = default_gates(kubernetes, gates or {}), default_gates(kubernetes)
+    return Facts(kubernetes, nodes, 0, able, features, on, kubelet=kubelet, default_gates=defaults)
 
 
 def default_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:

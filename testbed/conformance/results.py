@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from testbed.conformance.profiles import SMOKE
 from testbed.models.report import DriverConformanceReport, Judged, LevelCount, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Verdict
 from testbed.models.run_request import FailOn
 
 CLUSTER_PROFILE = "cluster"  # its driver is known to be right, so that each requirement judges the cluster
-_SMOKE_PROFILE = "smoke"
 _NO_ANSWER = frozenset({None, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED})
 _NOT_JUDGED = frozenset({Verdict.EXCLUDED, Verdict.CLUSTER_UNSUPPORTED})
 _JUDGED = frozenset({Verdict.PASS, Verdict.FAIL, Verdict.FLAKY})
@@ -50,7 +50,7 @@ def decisive_subject(profile: str) -> Subject:
 
 def is_narrowed(profile: str, *selections: object) -> bool:
     """Return True if a run with this profile and these selections of requirements is at best partial."""
-    return profile == _SMOKE_PROFILE or any(selections)
+    return profile == SMOKE or any(selections)
 
 
 def was_tested(row: RequirementReport) -> bool:
@@ -98,13 +98,21 @@ def describe(judged: Judged) -> str:
     return ", ".join([*shown, *([f"exempt {judged.exempt}"] if judged.exempt else [])])
 
 
+def count_verdicts(rows: Iterable[RequirementReport]) -> str:
+    """Return the number of requirements for each verdict in one line: `131 pass, 4 not-applicable`."""
+    verdicts = [row.verdict for row in rows]
+    return ", ".join(f"{verdicts.count(each)} {each or 'no verdict'}" for each in (*Verdict, None) if each in verdicts)
+
+
 def exit_code(report: DriverConformanceReport) -> int:
     """Return the exit code of `dra-testbed run`. Requirements about the cluster never decide it, except in the profile cluster."""
     rows = [row for row in report.requirements if row.about is decisive_subject(report.profile)]
     if report.result is Result.FAILED:
         return 1
     if report.result is Result.INCOMPLETE:
-        seen = rows if report.finished else report.requirements  # the error that stopped the run may be about the cluster
+        seen = (
+            rows if report.finished else report.requirements
+        )  # the error that stopped the run may be about the cluster
         return 3 if any(row.verdict is Verdict.ERROR for row in seen) else 4
     return 0
 

@@ -23,6 +23,7 @@ class Facts:
     `devices` is how many devices tests can use on all nodes of the driver, `min_node_devices` on the node with the fewest.
     `kubelet` is the oldest version on these nodes, if it is known.
     `held_by_others` describes the devices that claims of others hold; the two numbers do not count them.
+    `default_gates` are the gates that are on by default in this version.
     `gates_assumed` are gates whose state could not be observed: they are assumed to have the defaults of this Kubernetes version.
     `reserved_classes` are the classes of the driver file whose devices no request for ordinary devices, or for another class, can get.
     Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be allocated to several claims,
@@ -43,6 +44,7 @@ class Facts:
     kubelet: str = ""
     held_by_others: str = ""
     gates_assumed: frozenset[str] = frozenset()
+    default_gates: frozenset[str] = frozenset()
 
     @property
     def oldest(self) -> str:
@@ -52,18 +54,26 @@ class Facts:
 
 @dataclass(frozen=True)
 class Choice:
-    """Whether a requirement is judged. If not, `verdict` is the verdict that it has without a test, and `reason` says why."""
+    """Whether a requirement is judged. If not, `verdict` is the verdict that it has without a test, and `reason` says why.
+
+    `exempt` is True if an exemption in the driver file is the only reason.
+    """
 
     requirement: Requirement
     verdict: Verdict | None = None
     reason: str = ""
+    exempt: bool = False
 
 
 def choose(requirement: Requirement, facts: Facts) -> Choice:
     """Decide whether a requirement can be judged."""
-    missing = features.explain_missing(requirement.features, facts.features)
-    if missing:
-        return Choice(requirement, Verdict.NOT_APPLICABLE, missing)
+    undeclared = set(requirement.features) - facts.features
+    if undeclared:
+        reason = features.explain_missing(requirement.features, facts.features)
+        return Choice(requirement, Verdict.NOT_APPLICABLE, reason, exempt=undeclared <= features.EXEMPTIBLE.keys())
+    absent = _absent_in_kubernetes(requirement, facts)
+    if absent:
+        return Choice(requirement, Verdict.NOT_APPLICABLE, absent)
     lacking = _lacking(requirement, facts) or _not_given(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
@@ -87,28 +97,41 @@ def plan(
 ) -> list[Choice]:
     """Decide on all requirements of the profile. With `tiers`, requirements of other tiers are excluded."""
     wanted = profiles.profile(profile)
-    return [
-        Choice(each, Verdict.EXCLUDED, f"tier {each.tier} was not selected")
-        if tiers and each.tier not in tiers
-        else choose(each, facts)
-        for each in requirements
-        if wanted.has(each.id)
-    ]
+    return [_choose_of_tiers(each, facts, tiers) for each in requirements if wanted.has(each.id)]
 
 
-def _lacking(requirement: Requirement, facts: Facts) -> str:
+def _choose_of_tiers(requirement: Requirement, facts: Facts, tiers: frozenset[str]) -> Choice:
+    choice = choose(requirement, facts)
+    if choice.verdict or not tiers or requirement.tier in tiers:
+        return choice
+    return Choice(requirement, Verdict.EXCLUDED, f"tier {requirement.tier} was not selected")
+
+
+def _absent_in_kubernetes(requirement: Requirement, facts: Facts) -> str:
+    """Return why this Kubernetes does not have the feature: it is too old, or gates are off that it does not turn on by default."""
     if _minor(facts.oldest) < _minor(requirement.kubernetes):
         part = "this cluster has" if facts.oldest == facts.kubernetes else "a kubelet has"
         return f"needs Kubernetes {requirement.kubernetes}, {part} {facts.oldest}"
+    return _describe_off(sorted(set(requirement.gates) - facts.gates - facts.default_gates), facts)
+
+
+def _describe_off(gates: list[str], facts: Facts) -> str:
+    if not gates:
+        return ""
+    how = "assumed to be off" if facts.gates_assumed.issuperset(gates) else "off"
+    return f"needs {', '.join(gates)}, which is {how}: {' '.join(f'--feature-gate {gate}=true' for gate in gates)}"
+
+
+def _lacking(requirement: Requirement, facts: Facts) -> str:
+    """Return what the cluster, or --allow, lacks: '' if nothing."""
     if facts.nodes < requirement.nodes:
         return f"needs {requirement.nodes} nodes with the driver, there are {facts.nodes}"
     short = _short(requirement, facts)
     if short:
         return f"{short}: {facts.held_by_others}" if facts.held_by_others else short
-    off = sorted(set(requirement.gates) - facts.gates)
-    if off:
-        how = "assumed to be off" if facts.gates_assumed.issuperset(off) else "off"
-        return f"needs {', '.join(off)}, which is {how}: {' '.join(f'--feature-gate {gate}=true' for gate in off)}"
+    turned_off = _describe_off(sorted(set(requirement.gates) - facts.gates), facts)
+    if turned_off:
+        return turned_off
     absent = sorted(_needed(requirement) - facts.capabilities)
     return f"the cluster, or --allow, does not support {', '.join(absent)}" if absent else ""
 

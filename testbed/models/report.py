@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from testbed.models.requirement_enums import Level, Result, Tier, Verdict
+from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
 from testbed.models.run_request import ReportedRequest
 from testbed.models.strict import API_VERSION, Published
 
@@ -47,6 +47,9 @@ class Environment(Published):
     hardware: Literal["synthetic", "unknown"] = Field(
         "unknown", description="synthetic for the fake drivers, which have no real devices; unknown for all others."
     )
+    read_only: bool = Field(
+        False, description="Whether the run could create nothing on the cluster: --allow read-only."
+    )
 
 
 class RequirementReport(Published):
@@ -56,13 +59,41 @@ class RequirementReport(Published):
     sentence: str
     level: Level
     tier: Tier
+    about: Subject = Field(Subject.DRIVER, description="What it judges: the driver or the cluster.")
     source: str
     tests: tuple[str, ...] = ()
     verdict: Verdict | None = None
     seconds: float = 0.0
     attempts: int = 0
     message: str = ""
+    exempt: bool = Field(False, description="Whether it is not applicable because of an exemption in the driver file.")
     evidence: str = Field("", description="Folder with evidence, relative to the report folder.")
+
+
+class LevelCount(Published):
+    """How many of the applicable requirements of one level passed."""
+
+    passed: int = 0
+    applicable: int = 0
+
+
+class Judged(Published):
+    """How much was judged."""
+
+    must: LevelCount = LevelCount()
+    should: LevelCount = LevelCount()
+    may: LevelCount = LevelCount()
+    exempt: int = Field(
+        0, description="Requirements that are not applicable because of an exemption in the driver file."
+    )
+
+
+class ClusterReport(Published):
+    """The result of the requirements about the cluster. It never decides a driver's result."""
+
+    result: Result
+    judged: Judged
+    reasons: tuple[str, ...] = Field((), description="Reasons for the result, if it is not conformant.")
 
 
 class DriverConformanceReport(Published):
@@ -77,8 +108,12 @@ class DriverConformanceReport(Published):
     request: ReportedRequest = Field(
         ReportedRequest(), description="Options that decide what is judged and how strictly."
     )
-    result: Result
+    result: Result = Field(description="Result of the driver; in the profile cluster, that of the cluster.")
+    judged: Judged = Field(Judged(), description="Requirements that the result is about.")
     reasons: tuple[str, ...] = Field((), description="Reasons for the result, if it is not conformant.")
+    cluster: ClusterReport | None = Field(
+        None, description="Result of the cluster; absent if no requirement was about it."
+    )
     finished: bool = Field(description="Whether the run was completed.")
     seconds: float
     patience: float

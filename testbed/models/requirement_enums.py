@@ -23,14 +23,14 @@ class Tier(enum.StrEnum):
 
 
 class Subject(enum.StrEnum):
-    """What a requirement is about: the driver, or the cluster, whose failures are never the driver's fault."""
+    """What a requirement is about: the driver or the cluster. They are judged apart: neither fails the other."""
 
     DRIVER = "driver"
     CLUSTER = "cluster"
 
 
 class Verdict(enum.StrEnum):
-    """The verdict of one requirement. Only the last two do not affect the result."""
+    """The verdict of one requirement. `not-applicable` is the only one besides `pass` that a conformant driver may have for a MUST."""
 
     PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
@@ -44,9 +44,10 @@ class Verdict(enum.StrEnum):
 
 
 class Result(enum.StrEnum):
-    """The result of a run."""
+    """The result of a run, for the driver or for the cluster: the first one that holds."""
 
-    CONFORMANT = "conformant"
-    PARTIAL = "partial"
-    NON_CONFORMANT = "non-conformant"
+    FAILED = "failed"
     INCOMPLETE = "incomplete"
+    PUBLISHED = "published"
+    PARTIAL = "partial"
+    CONFORMANT = "conformant"

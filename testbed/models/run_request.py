@@ -29,7 +29,7 @@ class ReportedRequest(Published):
     keyword: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         "", description="The -k expression of the tests that were judged. Empty: all."
     )
-    fail_on: FailOn = Field("may", description="Lowest level of a failed requirement that leads to exit code 1.")
+    fail_on: FailOn = Field("must", description="Lowest level of a failed requirement that fails the run.")
 
 
 class RunRequest(ReportedRequest):

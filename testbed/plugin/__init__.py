@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fail-on",
         dest="dra_fail_on",
         metavar="must|should|may",
-        help="exit code 1 only if a requirement of this level or a higher one fails; default: may",
+        help="the lowest level of a requirement whose failure fails the run; default: must",
     )
     group.addoption(
         "--run-request",

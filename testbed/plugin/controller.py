@@ -16,9 +16,10 @@ from testbed.conformance import catalogue, report_folder
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
+from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
-from testbed.conformance.verdicts import exit_code, worst
+from testbed.conformance.verdicts import worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier, Verdict
@@ -248,8 +249,8 @@ class Controller:
 
 def _row(choice: Choice) -> dict[str, Any]:
     each = choice.requirement
-    named = {"id": each.id, "sentence": each.sentence, "level": each.level, "tier": each.tier, "source": each.source}
-    return {**named, "verdict": choice.verdict, "reason": choice.reason}
+    named = {"id": each.id, "sentence": each.sentence, "level": each.level, "tier": each.tier, "about": each.about}
+    return {**named, "source": each.source, "verdict": choice.verdict, "reason": choice.reason, "exempt": choice.exempt}
 
 
 def _fact(phase: pytest.TestReport) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.models.report import Environment
 from testbed.models.run_request import RunRequest
 from testbed.plugin.request import request_of
+from testbed.providers.base import Capability
 
 _OUTCOME = pytest.StashKey[RunContext | TestbedError]()
 
@@ -48,6 +49,7 @@ def decide(request: RunRequest) -> RunContext:
         runtime=_runtimes(testbed),
         feature_gates=dict(testbed.config.feature_gates),
         gates_assumed=tuple(sorted(found.gates_assumed)),
+        read_only=Capability.MAKE_OBJECTS not in testbed.cluster.capabilities,
     )
     return RunContext(request, path, environment, found, session=secrets.token_hex(4))
 

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
-from testbed.models.requirement_enums import Verdict
+from testbed.models.requirement_enums import Subject, Verdict
 from testbed.plugin.assertion_text import Comparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario
@@ -34,6 +34,8 @@ def failure_text(
     lines = [_cause(item, raised, of_devices, compared)]
     if verdict in _BLAME:
         lines.append(f"  blame: {_BLAME[verdict]}")
+    elif requirement.about is Subject.CLUSTER:
+        lines.append("  blame: the cluster, not the driver: the requirement is about the cluster")
     lines.append(f"  requirement: {requirement.id} ({requirement.level}) {requirement.sentence}")
     lines.append(f"  test: {_line(item, raised)}")
     return "\n".join(lines)

@@ -87,7 +87,7 @@ class Judge:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
                 self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
-            verdict = verdict_for(raised.value, requirement.about, before_the_test=call.when == "setup")
+            verdict = verdict_for(raised.value, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
             if isinstance(raised.value, ApiError) and not raised.value.status:

@@ -30,7 +30,8 @@ def render(report: DriverConformanceReport) -> str:
         hostname=_clean(report.environment.testbed),
     )
     properties = Xml.SubElement(suite, "properties")
-    for name, value in (("result", report.result), ("kubernetes", report.environment.kubernetes)):
+    cluster = [("cluster-result", report.cluster.result)] if report.cluster else []
+    for name, value in (("result", report.result), *cluster, ("kubernetes", report.environment.kubernetes)):
         Xml.SubElement(properties, "property", name=name, value=value)
     for row in rows:
         _case(suite, row)

@@ -12,10 +12,20 @@ import yaml
 from testbed.conformance import events, report_folder
 from testbed.conformance.events import Event
 from testbed.conformance.profiles import FULL
-from testbed.conformance.verdicts import Judged, result_of, verdict_of_attempts, worst
+from testbed.conformance.results import (
+    Scope,
+    count,
+    decisive_subject,
+    is_narrowed,
+    result_of,
+    subject_of,
+    unjudged_musts,
+    was_tested,
+)
+from testbed.conformance.verdicts import verdict_of_attempts, worst
 from testbed.errors import Incomplete
-from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.requirement_enums import Level, Tier, Verdict
+from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
+from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
 from testbed.reporting import junit
 
 FILE = "report.yaml"
@@ -32,16 +42,21 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
     for each in log:
         if each["event"] == "test-finished":
             tests[each["id"]].append(each)
-    rows = tuple(_row(facts, tests[facts["id"]]) for facts in _known(log))
-    judged, finished = _judged(rows), log[-1]["event"] == "run-finished"
+    profile = began.get("profile", FULL)
+    rows = tuple(_row(facts, tests[facts["id"]], profile) for facts in _known(log))
+    scope = _scope(began, rows, finished=log[-1]["event"] == "run-finished")
+    decisive = [row for row in rows if row.about is decisive_subject(profile)]
+    result = result_of(decisive, scope)
     return DriverConformanceReport.model_validate(
         {
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
-            "profile": began.get("profile", FULL),
+            "profile": profile,
             "request": began.get("request", {}),
-            "result": result_of(judged, finished=finished),
-            "reasons": (*_before_the_suites(log), *_reasons(rows, finished=finished)),
-            "finished": finished,
+            "result": result,
+            "judged": count(decisive),
+            "reasons": (*_before_the_suites(log), *_reasons(decisive, result, scope)),
+            "cluster": _cluster(rows, scope),
+            "finished": scope.finished,
             "seconds": round(log[-1]["time"] - began["time"], 1),
             "statistics": _statistics(rows),
             "requirements": rows,
@@ -65,7 +80,7 @@ def _known(log: Sequence[Event]) -> list[dict[str, Any]]:
     return [found[key] for key in sorted(found)]
 
 
-def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
+def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> RequirementReport:
     by_test: dict[str, list[Event]] = defaultdict(list)
     for each in finished:
         by_test[each["test"]].append(each)
@@ -87,12 +102,14 @@ def _row(facts: dict[str, Any], finished: list[Event]) -> RequirementReport:
         sentence=facts["sentence"],
         level=Level(facts["level"]),
         tier=Tier(facts["tier"]),
+        about=subject_of(Subject(facts.get("about", Subject.DRIVER)), profile),
         source=facts["source"],
         tests=tuple(cases),
         verdict=verdict,
         seconds=round(sum(each["seconds"] for each in finished), 3),
         attempts=max((len(attempts) for attempts in by_test.values()), default=0),
         message=message if verdict is not Verdict.PASS else "",
+        exempt=facts.get("exempt", False),
         evidence=next((each["evidence"] for each in explaining if each["evidence"]), ""),
     )
 
@@ -104,13 +121,24 @@ def _explaining(finished: Sequence[Event], verdict: Verdict | None) -> list[Even
     return [*reversed(same), *reversed(others)]
 
 
-def _judged(rows: Sequence[RequirementReport]) -> list[Judged]:
-    return [Judged(row.level, row.verdict, tested=_tested(row)) for row in rows]
+def _scope(began: Event, rows: Sequence[RequirementReport], *, finished: bool) -> Scope:
+    request = began.get("request", {})
+    return Scope(
+        finished=finished,
+        tested=any(map(was_tested, rows)),
+        narrowed=is_narrowed(began.get("profile", FULL), request.get("keyword")),
+        read_only=began["environment"].get("read_only", False),
+        fail_on=request.get("fail_on", "must"),
+    )
 
 
-def _tested(row: RequirementReport) -> bool:
-    """Return True if a test ran and found something to judge."""
-    return row.attempts > 0 and row.verdict is not Verdict.NOT_APPLICABLE
+def _cluster(rows: Sequence[RequirementReport], scope: Scope) -> ClusterReport | None:
+    """Return the result of the requirements about the cluster; None if there are none."""
+    about = [row for row in rows if row.about is Subject.CLUSTER]
+    if not about:
+        return None
+    result = result_of(about, scope)
+    return ClusterReport(result=result, judged=count(about), reasons=_reasons(about, result, scope))
 
 
 def _statistics(rows: Sequence[RequirementReport]) -> dict[str, int]:
@@ -130,17 +158,21 @@ def _before_the_suites(log: Sequence[Event]) -> list[str]:
     ]
 
 
-def _reasons(rows: Sequence[RequirementReport], *, finished: bool) -> tuple[str, ...]:
+def _reasons(rows: Sequence[RequirementReport], result: Result, scope: Scope) -> tuple[str, ...]:
     """Return why the result is not better, worst first."""
     harmless = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED, Verdict.EXCLUDED}
     ordered = sorted((row for row in rows if row.verdict not in harmless), key=lambda row: _rank(row.verdict))
     reasons = [f"{row.id}: {row.verdict or 'no verdict'}" for row in ordered]
-    excluded = sum(row.verdict is Verdict.EXCLUDED for row in rows)
-    if not finished:
+    if not scope.finished:
         reasons.insert(0, "the run did not finish")
-    if not any(map(_tested, rows)):
-        reasons.append("no requirement was tested" if finished else "no requirement was tested completely")
-    return (*reasons, *([f"{excluded} excluded"] if excluded else []))
+    if not scope.tested:
+        reasons.append("no requirement was tested" if scope.finished else "no requirement was tested completely")
+    if unjudged := _statistics(unjudged_musts(rows)):
+        counts = ", ".join(f"{number} {verdict}" for verdict, number in unjudged.items())
+        reasons.append(f"{sum(unjudged.values())} applicable MUST not judged: {counts}")
+    if result is Result.PARTIAL and scope.narrowed:
+        reasons.append("the run was limited to some requirements")
+    return tuple(reasons)
 
 
 def _rank(verdict: Verdict | None) -> int:

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.conformance import events, report_folder
+from testbed.conformance.results import count_verdicts, decisive_subject, describe
 from testbed.errors import TestbedError
-from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.requirement_enums import Level, Verdict
+from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
+from testbed.models.requirement_enums import Level, Subject, Verdict
 from testbed.reporting import report
 
-_MARKS = {"conformant": "✅", "partial": "🟡", "non-conformant": "❌", "incomplete": "⚠️"}
+_MARKS = {"conformant": "✅", "partial": "🟡", "published": "🟡", "failed": "❌", "incomplete": "⚠️"}
 _EXIT_CODES = {
     2: "wrong usage or configuration",
     3: "the harness or the environment failed, not the driver",
@@ -35,29 +36,42 @@ _LOG_LINES = 20
 
 
 def markdown(made: DriverConformanceReport) -> str:
-    """Return the page: the result in one line, then all requirements with verdict, cause and evidence."""
-    where = made.environment
-    counts = ", ".join(f"{count} {name}" for name, count in made.statistics.items())
+    """Return the page: for the driver, then for the cluster, the result and all requirements with verdict, cause and evidence."""
+    where, main = made.environment, decisive_subject(made.profile)
     facts = (
-        counts,
         f"{made.seconds:.1f} s",
+        f"profile {made.profile}",
         f"Kubernetes {where.kubernetes}",
         f"{where.nodes} nodes of {where.provider}",
+        f"{where.hardware} hardware",
     )
-    ids = {row.id for row in made.requirements}
-    reasons = [reason for reason in made.reasons if reason.split(":")[0] not in ids]
-    lines = [
-        f"## {_MARKS[made.result]} {_plain(made.subject.driver)} is {made.result}",
+    name = made.subject.driver if main is Subject.DRIVER else "the cluster"
+    lines = _section(name, [row for row in made.requirements if row.about is main], made, facts)
+    if made.cluster and main is Subject.DRIVER:
+        about = [row for row in made.requirements if row.about is Subject.CLUSTER]
+        lines += ["", *_section("the cluster", about, made.cluster, ())]
+    return "\n".join(lines) + "\n"
+
+
+def _section(
+    name: str,
+    rows: Sequence[RequirementReport],
+    found: DriverConformanceReport | ClusterReport,
+    facts: Sequence[str],
+) -> list[str]:
+    ids = {row.id for row in rows}
+    reasons = [reason for reason in found.reasons if reason.split(":")[0] not in ids]
+    return [
+        f"## {_MARKS[found.result]} {_plain(name)} is {found.result}: {describe(found.judged)}",
         "",
-        _plain("; ".join((*facts, f"{where.hardware} hardware"))),
+        _plain("; ".join((count_verdicts(rows), *facts))),
         *([""] if reasons else []),
         *(f"- {_plain(reason)}" for reason in reasons),
         "",
         "| requirement | verdict | sentence, and why it is not met | evidence |",
         "|---|---|---|---|",
-        *map(_row, sorted(made.requirements, key=_rank)),
+        *map(_row, sorted(rows, key=_rank)),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def broken(code: int | None, log: str, *, kept: str = "") -> str:

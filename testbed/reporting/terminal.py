@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from testbed.models.report import DriverConformanceReport, RequirementReport
-from testbed.models.requirement_enums import Verdict
+from testbed.conformance.results import count_verdicts, decisive_subject, describe
+from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
+from testbed.models.requirement_enums import Subject, Verdict
 from testbed.progress import Screen
 
 _COLOURS = {
@@ -27,29 +28,37 @@ _NOT_LISTED = (Verdict.EXCLUDED, *_NOT_JUDGED)
 _RESULTS = {
     "conformant": "bold green",
     "partial": "bold yellow",
-    "non-conformant": "bold red",
+    "published": "bold yellow",
+    "failed": "bold red",
     "incomplete": "bold magenta",
 }
 
 
 def print_verdict(report: DriverConformanceReport, console: Console) -> None:
-    """Print a table of the judged requirements, the result below it, and one line for each reason why others were not judged."""
-    console.print(_table([row for row in report.requirements if row.attempts or row.verdict not in _NOT_LISTED]))
-    result = f"[{_RESULTS[report.result]}]{report.result}[/]"
-    counts = ", ".join(f"{count} {name}" for name, count in report.statistics.items())
-    where = (
-        f"profile {report.profile}, Kubernetes {report.environment.kubernetes}, {report.environment.hardware} hardware"
-    )
-    console.print(
-        f"{escape(report.subject.driver)} is {result}: {counts}; {report.seconds:.1f} s, {where}", highlight=False
-    )
-    for line in _not_judged(report.requirements):
+    """Print the requirements about the cluster with their result, then those about the driver with theirs.
+
+    Each is a table of judged requirements, the result below it, and one line for each reason why others were not judged.
+    """
+    main = decisive_subject(report.profile)
+    if report.cluster and main is Subject.DRIVER:
+        about = [row for row in report.requirements if row.about is Subject.CLUSTER]
+        _print_subject("the cluster", about, report.cluster, console)
+    decisive = [row for row in report.requirements if row.about is main]
+    name = report.subject.driver if main is Subject.DRIVER else "the cluster"
+    _print_subject(name, decisive, report, console)
+    where = f"profile {report.profile}, Kubernetes {report.environment.kubernetes}"
+    console.print(f"{report.seconds:.1f} s, {where}, {report.environment.hardware} hardware", highlight=False)
+
+
+def _print_subject(
+    name: str, rows: Sequence[RequirementReport], found: DriverConformanceReport | ClusterReport, console: Console
+) -> None:
+    console.print(_table([row for row in rows if row.attempts or row.verdict not in _NOT_LISTED]))
+    result = f"[{_RESULTS[found.result]}]{found.result}[/]: {describe(found.judged)}"
+    console.print(f"{escape(name)} is {result} ({count_verdicts(rows)})", highlight=False)
+    ids = {row.id for row in rows}
+    for line in (*_not_judged(rows), *(each for each in found.reasons if each.split(":")[0] not in ids)):
         console.print(f"  {escape(line)}", highlight=False)
-    reasons = [
-        reason for reason in report.reasons if reason.split(":")[0] not in {row.id for row in report.requirements}
-    ]
-    for reason in reasons:
-        console.print(f"  {escape(reason)}", highlight=False)
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from testbed import bringup
 from testbed.bringup import Testbed, planning
 from testbed.conformance import report_folder
+from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
-from testbed.conformance.verdicts import exit_code
 from testbed.drivers import refuse_wrong_names
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig

@@ -42,8 +42,8 @@ def test_a_driver_that_fails_makes_the_step_fail_with_the_verdict_in_the_summary
     judged = runner.judge({"provider": "kind"})
     summary = runner.summarize(judged)
 
-    assert (judged.code, judged.outputs["verdict"], judged.outputs["exit-code"]) == (1, "non-conformant", "1")
-    assert "## ❌ gpu.example is non-conformant" in summary
+    assert (judged.code, judged.outputs["verdict"], judged.outputs["exit-code"]) == (1, "failed", "1")
+    assert "## ❌ gpu.example is failed" in summary
     assert "| **fail** | It works.<br>→ expected two<br>→ likely cause: one bug | `evidence/T-001` |" in summary
     assert (runner.report / "evidence/T-001/pods.yaml").is_file()
 

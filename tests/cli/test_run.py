@@ -62,7 +62,7 @@ def _report(verdict: str) -> DriverConformanceReport:
         "generated": {"at": "now", "suite": "1", "catalogue": "x", "python": "3", "pytest": "9"},
         "subject": {"driver": "gpu.example", "driverFile": "gpu", "digest": "x"},
         "environment": {"testbed": "t", "provider": "local", "kubernetes": "v1.37.0", "nodes": 2, "runtime": "c"},
-        "result": {"pass": "conformant", "fail": "non-conformant", "flaky": "non-conformant"}.get(verdict, "incomplete"),
+        "result": {"pass": "conformant", "fail": "failed"}.get(verdict, "incomplete"),
         "finished": verdict != "none", "seconds": 1.0, "patience": 1.0, "statistics": {},
         "requirements": [
             {"id": "T-001", "sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here",
@@ -104,7 +104,7 @@ def test_patience_also_applies_to_bring_up(command: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("verdict", "code"),
-    [("pass", 0), ("fail", 1), ("error", 3), ("timeout", 4), ("blocked", 4), ("none", 4), ("flaky", 1)],
+    [("pass", 0), ("fail", 1), ("error", 3), ("timeout", 4), ("blocked", 4), ("none", 4), ("flaky", 4)],
 )
 def test_the_exit_code_depends_on_the_verdict_and_the_testbed_is_removed(stage: Stage, verdict: str, code: int) -> None:
     stage.verdict = verdict
@@ -249,7 +249,7 @@ def test_an_empty_testbed_name_is_refused(stage: Stage, monkeypatch: pytest.Monk
 
 def test_the_plan_for_an_existing_testbed_uses_its_facts(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     plan = _json(capsys)("run", "--plan", "--testbed", "fake", "--tier", "wire")
-    assert {row["plan"] for row in plan} == {"excluded"}
+    assert {row["plan"] for row in plan} == {"excluded", "cluster-unsupported"}
 
 
 def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

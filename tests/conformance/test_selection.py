@@ -39,7 +39,7 @@ def _requirement(**facts: Any) -> Requirement:
             Verdict.NOT_APPLICABLE,
             "the driver file does not declare health (spec.features), identity (spec.probe.identityAttribute)",
         ),
-        ({"kubernetes": "1.37"}, Verdict.CLUSTER_UNSUPPORTED, "needs Kubernetes 1.37, this cluster has v1.36.2"),
+        ({"kubernetes": "1.37"}, Verdict.NOT_APPLICABLE, "needs Kubernetes 1.37, this cluster has v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
         ({"nodes": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 nodes with the driver, there are 2"),
         ({"devices": 3}, Verdict.CLUSTER_UNSUPPORTED, "needs 3 devices on one node, there is a node with 2"),
@@ -48,7 +48,7 @@ def _requirement(**facts: Any) -> Requirement:
         ({"gates": ("DRADeviceTaints",)}, None, ""),
         (
             {"gates": ("DRADeviceTaints", "DRAExtendedResource")},
-            Verdict.CLUSTER_UNSUPPORTED,
+            Verdict.NOT_APPLICABLE,
             "needs DRAExtendedResource, which is off: --feature-gate DRAExtendedResource=true",
         ),
         (
@@ -89,7 +89,7 @@ def test_requirements_newer_than_the_oldest_kubelet_are_not_judged() -> None:
     upgrading = replace(FACTS, kubernetes="v1.37.1", kubelet="v1.36.4")
     choice = choose(_requirement(kubernetes="1.37"), upgrading)
     assert (choice.verdict, choice.reason) == (
-        Verdict.CLUSTER_UNSUPPORTED,
+        Verdict.NOT_APPLICABLE,
         "needs Kubernetes 1.37, a kubelet has v1.36.4",
     )
     assert choose(_requirement(kubernetes="1.37"), replace(upgrading, kubelet="v1.37.0")).verdict is None
@@ -141,6 +141,31 @@ def test_an_exemption_is_named_as_one() -> None:
     exempt = "the driver file exempts the driver from cdi, per-container (spec.exempt)"
     assert (choice.verdict, choice.reason) == (Verdict.NOT_APPLICABLE, f"{undeclared}; {exempt}")
     assert choose(_requirement(features=("shared-claims",)), facts).verdict is None
+
+
+def test_a_gate_that_was_turned_off_is_what_the_cluster_lacks() -> None:
+    off = replace(FACTS, default_gates=frozenset({"DRADeviceTaints", "DRAPartitionableDevices"}))
+    assert choose(_requirement(gates=("DRADeviceTaints",)), off).verdict is None
+    turned_off = choose(_requirement(gates=("DRAPartitionableDevices",)), off)
+    assert (turned_off.verdict, turned_off.reason) == (
+        Verdict.CLUSTER_UNSUPPORTED,
+        "needs DRAPartitionableDevices, which is off: --feature-gate DRAPartitionableDevices=true",
+    )
+    assert choose(_requirement(gates=("DRAExtendedResource",)), off).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_only_an_exemption_that_is_the_whole_reason_counts_as_one() -> None:
+    facts = replace(FACTS, features=frozenset({"per-container"}))
+    assert choose(_requirement(features=("cdi",)), facts).exempt
+    assert not choose(_requirement(features=("cdi", "health")), facts).exempt
+    assert not choose(_requirement(features=("health",)), facts).exempt
+    assert not choose(_requirement(features=("per-container",)), facts).exempt
+
+
+def test_a_requirement_of_another_tier_is_excluded_only_if_it_applies() -> None:
+    wire, free = _requirement(tier=Tier.WIRE), _requirement(id="T-002", tier=Tier.WIRE, features=("health",))
+    choices = plan([wire, free], FACTS, frozenset({"e2e"}))
+    assert [each.verdict for each in choices] == [Verdict.EXCLUDED, Verdict.NOT_APPLICABLE]
 
 
 def test_a_driver_that_publishes_nothing_is_judged() -> None:

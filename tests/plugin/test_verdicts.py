@@ -10,7 +10,7 @@ import yaml
 
 from testbed import folders
 from testbed.conformance.events import read
-from testbed.conformance.verdicts import exit_code
+from testbed.conformance.results import exit_code
 from tests.plugin.conftest import _CONFTEST
 
 Judge = Callable[..., Any]
@@ -35,13 +35,13 @@ def test_a_suite_that_passes_is_conformant(judge: Judge) -> None:
     assert run.verdicts == {"T-001": "pass"}
     assert run.report.result == "conformant"
     assert run.result.ret == 0
-    assert "gpu.dra-testbed.example is conformant: 1 pass" in run.output
+    assert "gpu.dra-testbed.example is conformant: MUST 1 of 1 (1 pass)" in run.output
 
 
 def test_a_driver_with_one_fault_fails_the_requirement_that_covers_it(judge: Judge) -> None:
     run = judge(_GOOD + _BAD, fault="share-one-device")
     assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
-    assert run.report.result == "non-conformant"
+    assert run.report.result == "failed"
     assert run.result.ret == 1
 
 
@@ -120,11 +120,14 @@ def test_a_test_that_hangs_is_a_timeout_and_the_clean_up_happens(judge: Judge) -
 
 
 def test_a_failure_of_the_cluster_is_not_the_drivers(judge: Judge) -> None:
-    run = judge(
-        "from testbed.conformance import CLUSTER\n@required(1, about=CLUSTER)\ndef test_it():\n    assert 0, 'no'\n"
+    failing = (
+        "from testbed.conformance import CLUSTER\n@required(2, about=CLUSTER)\ndef test_it():\n    assert 0, 'no'\n"
     )
-    assert run.verdicts == {"T-001": "error"}
-    assert "blame: the harness or the cluster failed, not the driver" in run.output
+    run = judge(_GOOD + failing)
+    assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
+    assert "blame: the cluster, not the driver" in run.output
+    assert (run.report.result, run.report.cluster.result, run.result.ret) == ("conformant", "failed", 0)
+    assert run.row("T-002").about == "cluster"
 
 
 def test_a_second_namespace_has_its_own_evidence_and_the_label(judge: Judge) -> None:
@@ -153,11 +156,11 @@ def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge
     assert "pod pod-with-cats" in run.row("T-001").message
 
 
-def test_a_missing_capability_of_the_cluster_does_not_change_the_result(judge: Judge) -> None:
+def test_a_must_that_the_cluster_does_not_support_makes_the_run_partial(judge: Judge) -> None:
     run = judge(_GOOD + "@required(2, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n")
     assert run.verdicts == {"T-001": "pass", "T-002": "cluster-unsupported"}
     assert run.row("T-002").message == "the cluster, or --allow, does not support reboot-node"
-    assert run.report.result == "conformant"
+    assert (run.report.result, run.result.ret) == ("partial", 0)
 
 
 def test_a_test_that_skips_itself_is_not_green(judge: Judge) -> None:
@@ -211,7 +214,7 @@ def test_a_run_begins_once_even_if_workers_collect_no_requirement(judge: Judge, 
 
 def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
     run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
-    assert run.verdicts == {"T-001": "cluster-unsupported"}
+    assert run.verdicts == {"T-001": "not-applicable"}
     assert run.result.ret == 4
 
 
@@ -238,8 +241,8 @@ def test_fail_on_decides_the_exit_code_and_is_in_the_report(
     run = judge(_FAILS, "--fail-on", fail_on, *workers)
     assert (run.result.ret, run.report.request.fail_on) == (code, fail_on)
     assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
-    assert run.report.result == "partial"
-    assert "1 pass, 1 fail" in run.output
+    assert run.report.result == ("failed" if code else "conformant")
+    assert "SHOULD 0 of 1 (1 pass, 1 fail)" in run.output
 
 
 def test_fail_on_is_about_requirements_only(judge: Judge) -> None:
@@ -340,7 +343,7 @@ def test_a_failure_before_a_pass_is_flaky_and_an_error_before_a_pass_is_not(
     run = judge(_SECOND_TRY.format(first=first), "--reruns", "1", "-n", workers)
     assert run.verdicts == {"T-001": verdict, "T-002": "pass"}
     assert run.row("T-001").attempts == 2
-    assert run.result.ret == (1 if verdict == "flaky" else 0)
+    assert run.result.ret == (4 if verdict == "flaky" else 0)
 
 
 def test_no_test_begins_after_one_that_found_nodes_under_pressure(judge: Judge) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from testbed.conformance import events, report_folder
 from testbed.conformance.events import Event, EventLog
-from testbed.conformance.verdicts import exit_code
+from testbed.conformance.results import exit_code
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Verdict
@@ -95,7 +95,7 @@ def test_a_failure_before_a_pass_is_flaky() -> None:
     made = report.build(_log(_done(1, "fail", message="lost a race"), _done(1, "pass"), known=[_known(1)]))
     assert (made.requirements[0].verdict, made.requirements[0].attempts) == (Verdict.FLAKY, 2)
     assert made.requirements[0].message == "lost a race"
-    assert made.result is Result.NON_CONFORMANT
+    assert made.result is Result.INCOMPLETE
 
 
 def test_a_failure_before_an_error_is_a_failure_with_its_message() -> None:
@@ -118,12 +118,66 @@ def test_a_requirement_with_deselected_cases_is_excluded_unless_one_failed() -> 
     assert made.requirements[0].message == "passed, but some of its cases were not selected: 2"
     assert made.result is Result.PARTIAL
     failed = report.build(_log(_done(1, "fail"), _done(2, "pass"), known=known))
-    assert failed.result is Result.NON_CONFORMANT
+    assert failed.result is Result.FAILED
 
 
 def test_excluded_requirements_make_it_partial_and_are_counted() -> None:
     made = report.build(_log(_done(1, "pass"), known=[_known(1), _known(2, verdict="excluded")]))
-    assert (made.result, made.reasons) == (Result.PARTIAL, ("1 excluded",))
+    assert (made.result, made.reasons) == (Result.PARTIAL, ("1 applicable MUST not judged: 1 excluded",))
+
+
+def test_driver_and_cluster_are_judged_apart() -> None:
+    known = [_known(1), _known(2, about="cluster"), _known(3, level="SHOULD"), _known(4, exempt=True)]
+    free = {**known[3], "verdict": "not-applicable", "reason": "the driver file exempts the driver from cdi"}
+    tests = [_done(1, "pass"), _done(2, "fail"), _done(3, "fail")]
+    made = report.build(_log(*tests, known=[*known[:3], free]))
+    assert (made.result, made.cluster and made.cluster.result) == (Result.CONFORMANT, Result.FAILED)
+    assert exit_code(made) == 0
+    data = made.model_dump(mode="json", by_alias=True)
+    assert data["judged"]["must"] == {"passed": 1, "applicable": 1}
+    assert (data["judged"]["should"], data["judged"]["exempt"]) == ({"passed": 0, "applicable": 1}, 1)
+    assert data["cluster"]["judged"]["must"] == {"passed": 0, "applicable": 1}
+    assert [row["about"] for row in data["requirements"]] == ["driver", "cluster", "driver", "driver"]
+    assert ElementTree.fromstring(junit.render(made))[0].get("tests") == "4"
+
+
+def test_a_failed_driver_does_not_fail_the_cluster() -> None:
+    made = report.build(_log(_done(1, "fail"), _done(2, "pass"), known=[_known(1), _known(2, about="cluster")]))
+    assert (made.result, made.cluster and made.cluster.result) == (Result.FAILED, Result.CONFORMANT)
+
+
+def test_in_the_profile_cluster_every_requirement_judges_the_cluster() -> None:
+    log = _log(_done(1, "fail"), known=[_known(1)])
+    made = report.build([{**log[0], "profile": "cluster"}, *log[1:]])
+    assert made.cluster
+    assert (made.result, made.cluster.result, exit_code(made)) == (Result.FAILED, Result.FAILED, 1)
+
+
+@pytest.mark.parametrize(
+    ("began", "result"),
+    [
+        ({"profile": "smoke"}, Result.PARTIAL),
+        ({"request": {"keyword": "T-001"}}, Result.PARTIAL),
+        ({"environment": {**STARTED["environment"], "read_only": True}}, Result.PUBLISHED),
+        ({"profile": "core"}, Result.CONFORMANT),
+    ],
+)
+def test_what_was_asked_for_limits_the_result(began: dict[str, Any], result: Result) -> None:
+    log = _log(_done(1, "pass"), known=[_known(1)])
+    assert report.build([{**log[0], **began}, *log[1:]]).result is result
+
+
+def test_the_screen_shows_the_cluster_apart_from_the_driver() -> None:
+    made = report.build(_log(_done(1, "pass"), _done(2, "fail"), known=[_known(1), _known(2, about="cluster")]))
+    console = Console(width=120)
+    with console.capture() as shown:
+        terminal.print_verdict(made, console)
+    cluster, _, driver = shown.get().partition("the cluster is failed: MUST 0 of 1 (1 fail)\n")
+    assert "T-002" in cluster
+    assert "T-001" not in cluster
+    assert "T-001" in driver
+    assert "T-002" not in driver
+    assert "gpu.example is conformant: MUST 1 of 1 (1 pass)\n" in driver
 
 
 def test_a_run_that_did_not_begin_has_no_report() -> None:
@@ -213,7 +267,8 @@ def test_the_table_shows_verdict_cause_and_result() -> None:
     assert "T-001" in text
     assert "→ expected pod a to run" in text
     assert "→ likely cause: no socket [x]" in text
-    assert "gpu.example is non-conformant: 1 fail; 10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
+    assert "gpu.example is failed: MUST 0 of 1 (1 fail)\n" in text
+    assert "10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
 
 
 def test_the_table_counts_excluded_requirements_without_listing_them() -> None:
@@ -224,7 +279,7 @@ def test_the_table_counts_excluded_requirements_without_listing_them() -> None:
         terminal.print_verdict(made, console)
     assert "T-001" in shown.get()
     assert "T-002" not in shown.get()
-    assert "1 pass, 1 excluded" in shown.get()
+    assert "MUST 1 of 2 (1 pass, 1 excluded)" in shown.get()
 
 
 def test_the_table_groups_unjudged_requirements_by_reason_and_the_report_lists_all() -> None:

@@ -15,7 +15,10 @@ from tests.reporting.test_report import STARTED
 
 
 def made(
-    *rows: dict[str, Any], result: str = "non-conformant", reasons: tuple[str, ...] = ()
+    *rows: dict[str, Any],
+    result: str = "failed",
+    reasons: tuple[str, ...] = (),
+    cluster: dict[str, Any] | None = None,
 ) -> DriverConformanceReport:
     known = {"sentence": "It works.", "level": "MUST", "tier": "e2e", "source": "here", "verdict": "pass"}
     return DriverConformanceReport.model_validate(
@@ -27,6 +30,7 @@ def made(
             },
             "result": result,
             "reasons": reasons,
+            "cluster": cluster,
             "finished": True,
             "seconds": 8.25,
             "patience": 1.0,
@@ -46,10 +50,22 @@ def rows_of(page: str) -> list[list[str]]:
 def test_the_first_line_has_driver_and_result_and_the_next_has_counts_and_environment() -> None:
     page = summary.markdown(made({"id": "T-001"}, reasons=("the run did not finish", "T-001: fail")))
 
-    assert page.startswith("## ❌ gpu.example is non-conformant\n")
-    assert "1 pass, 1 fail; 8.2 s; Kubernetes v1.37.1; 2 nodes of local; synthetic hardware" in page
+    assert page.startswith("## ❌ gpu.example is failed: MUST 0 of 0\n")
+    assert "1 pass; 8.2 s; profile full; Kubernetes v1.37.1; 2 nodes of local; synthetic hardware" in page
     assert "- the run did not finish\n" in page
     assert "- T-001" not in page
+
+
+def test_the_cluster_has_a_table_and_a_result_of_its_own() -> None:
+    cluster = {"result": "failed", "judged": {"must": {"passed": 0, "applicable": 1}}}
+    rows = {"id": "T-001"}, {"id": "T-002", "about": "cluster", "verdict": "fail"}
+    page = summary.markdown(made(*rows, result="conformant", cluster=cluster))
+    driver, _, about_cluster = page.partition("\n## ❌ the cluster is failed: MUST 0 of 1\n")
+
+    assert driver.startswith("## ✅ gpu.example is conformant")
+    assert "T-001" in driver
+    assert "T-002" not in driver
+    assert "| T-002 MUST | **fail** |" in about_cluster
 
 
 def test_failures_come_first_with_their_cause_and_evidence() -> None:

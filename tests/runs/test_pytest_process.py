@@ -12,7 +12,7 @@ import pytest
 import testbed
 from testbed import folders, process
 from testbed.conformance import events
-from testbed.conformance.verdicts import exit_code
+from testbed.conformance.results import exit_code
 from testbed.errors import TestbedError, UsageError
 from testbed.models.requirement_enums import Result
 from testbed.models.run_request import RunRequest

@@ -62,8 +62,8 @@ def test_a_failing_driver_fails_the_step_and_its_verdict_is_in_the_summary(
     judged = runner.judge({**use.inputs, "driver": MUTANT, "arguments": "-k two_claims_from_one_template"}, **installed)
     summary = runner.summarize(judged, **installed)
 
-    assert (judged.code, judged.outputs["verdict"], judged.outputs["exit-code"]) == (1, "non-conformant", "1")
-    assert "## ❌ gpu.dra-testbed.example is non-conformant" in summary
+    assert (judged.code, judged.outputs["verdict"], judged.outputs["exit-code"]) == (1, "failed", "1")
+    assert "## ❌ gpu.dra-testbed.example is failed" in summary
     assert "| CLAIM-001 MUST | **fail** |" in summary.split("---|\n")[1].splitlines()[0]
     assert "`evidence/CLAIM-001`" in summary
     assert any(name.startswith("evidence/CLAIM-001/") for name in runner.uploaded())
