@@ -55,7 +55,7 @@ def _print_subject(
 ) -> None:
     console.print(_table([row for row in rows if row.attempts or row.verdict not in _NOT_LISTED]))
     result = f"[{_RESULTS[found.result]}]{found.result}[/]: {describe(found.judged)}"
-    console.print(f"{escape(name)} is {result} ({count_verdicts(rows)})", highlight=False)
+    console.print(f"{escape(name)} is {result} ({count_verdicts(rows)})", highlight=False, soft_wrap=True)
     ids = {row.id for row in rows}
     for line in (*_not_judged(rows), *(each for each in found.reasons if each.split(":")[0] not in ids)):
         console.print(f"  {escape(line)}", highlight=False)
