@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from testbed.errors import TestbedError, WaitTimeout
@@ -31,6 +31,11 @@ class Budget:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.effective_seconds:g} s"
+
+
+def unshortened(budget: Budget) -> Budget:
+    """Return the budget for observing that something does not happen: a patience factor below 1 does not shorten it."""
+    return replace(budget, minimum=max(budget.seconds, budget.minimum))
 
 
 class NotYet(Exception):
@@ -102,7 +107,8 @@ def holds_for(check: Callable[[], T], seconds: float) -> Callable[[], T]:
 
 
 def consistently(check: Callable[[], T], claim: str, budget: Budget) -> T:
-    """Call `check` for the whole budget; return its last result. Raise an error if it raises NotYet."""
+    """Call `check` for the whole budget, which patience never shortens; return its last result. Raise an error if it raises NotYet."""
+    budget = unshortened(budget)
     deadline = time.monotonic() + budget.effective_seconds
     while True:
         try:

@@ -8,7 +8,16 @@ import pytest
 
 from testbed import waiting
 from testbed.errors import TestbedError, WaitTimeout
-from testbed.waiting import Budget, NotYet, consistently, eventually, eventually_true, holds_for, set_patience
+from testbed.waiting import (
+    Budget,
+    NotYet,
+    consistently,
+    eventually,
+    eventually_true,
+    holds_for,
+    set_patience,
+    unshortened,
+)
 
 BUDGET = Budget("patience of a test", 10, "it is a test")
 
@@ -155,3 +164,13 @@ def test_holds_for_waits_until_the_condition_held_without_a_break(clock: Clock) 
 def test_holds_for_reports_a_condition_that_did_not_hold_long_enough(clock: Clock) -> None:
     with pytest.raises(WaitTimeout, match="met, but not for 11 s yet; before that: not there"):
         eventually(holds_for(check_of(["not there", *["there"] * 99]), 11), "it", BUDGET)
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(0.1, 10), (1, 10), (3, 30)])
+def test_patience_lengthens_and_never_shortens_the_observation_that_something_does_not_happen(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
+) -> None:
+    monkeypatch.setattr(waiting, "_patience", patience)
+    consistently(lambda: None, "nothing", BUDGET)
+    assert clock.now == pytest.approx(seconds)
+    assert unshortened(BUDGET).effective_seconds == seconds

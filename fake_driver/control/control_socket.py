@@ -11,23 +11,27 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 log = logging.getLogger(__name__)
 MAX_REQUEST = 2**16
-_CLIENT_TIMEOUT = 5.0  # seconds for a client to send its request or to read the response
+_CLIENT_TIMEOUT = 5.0  # seconds for a client to send its whole request, and for it to read the response
+_MAX_CLIENTS = 16  # at the same time; more are disconnected at once
 
 
 class ControlSocket:
-    """Answers clients one after the other, in its own thread."""
+    """Answers requests one after the other. Each client has a thread, so that a slow one delays no other."""
 
     def __init__(self, path: Path, handle: Callable[[object], dict[str, Any]]) -> None:
         self.path, self._handle = path, handle
         self._listener: socket.socket | None = None
         self._inode = 0
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._handling = threading.Lock()
+        self._places = threading.BoundedSemaphore(_MAX_CLIENTS)
 
     def start(self) -> None:
         """Start to listen. The socket gets its name when its permissions are set and it accepts connections."""
@@ -58,16 +62,24 @@ class ControlSocket:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            try:
-                with client:
-                    client.settimeout(_CLIENT_TIMEOUT)
-                    self._serve(client)
-            except OSError as lost:
-                log.info("a client of the control socket disconnected: %s", lost)
+            if self._places.acquire(blocking=False):
+                threading.Thread(target=self._serve, args=(client,), name="control client", daemon=True).start()
+            else:
+                log.warning("a client of the control socket was disconnected: %d others are connected", _MAX_CLIENTS)
+                client.close()
 
     def _serve(self, client: socket.socket) -> None:
-        response = self._respond(_line(client))
-        client.sendall(json.dumps(response).encode() + b"\n")
+        try:
+            with client:
+                line = _line(client, time.monotonic() + _CLIENT_TIMEOUT)
+                with self._handling:
+                    response = self._respond(line)
+                client.settimeout(_CLIENT_TIMEOUT)  # for the whole response: `sendall` has one deadline
+                client.sendall(json.dumps(response).encode() + b"\n")
+        except OSError as lost:
+            log.info("a client of the control socket disconnected: %s", lost)
+        finally:
+            self._places.release()
 
     def _respond(self, line: bytes) -> dict[str, Any]:
         if len(line) > MAX_REQUEST:
@@ -83,9 +95,16 @@ def _error(why: str) -> dict[str, Any]:
     return {"ok": False, "error": f"nothing was changed: the request {why}"}
 
 
-def _line(client: socket.socket) -> bytes:
-    """Read a line, or the first bytes of one that is too long."""
+def _line(client: socket.socket, deadline: float) -> bytes:
+    """Read a line, or the first bytes of one that is too long. Raise TimeoutError if it is not complete before the deadline."""
     received = b""
-    while b"\n" not in received and len(received) <= MAX_REQUEST and (more := client.recv(MAX_REQUEST)):
+    while b"\n" not in received and len(received) <= MAX_REQUEST:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the request was not complete in time")
+        client.settimeout(remaining)
+        more = client.recv(MAX_REQUEST)
+        if not more:
+            break
         received += more
     return received.partition(b"\n")[0]

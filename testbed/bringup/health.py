@@ -34,7 +34,8 @@ def status_of(name: str) -> TestbedStatus:
     nodes: list[NodeStatus] = []
     driver, companions = None, tuple[DriverStatus, ...]()
     kubeconfig: Path | None = None
-    kubernetes = str(record.config.get("spec", {}).get("kubernetes", ""))
+    spec = record.config.get("spec")
+    kubernetes = str(spec.get("kubernetes", "")) if isinstance(spec, dict) else ""
     if record.phase is Phase.READY:
         try:
             testbed = attach(name)

@@ -107,7 +107,7 @@ def _delete_slices(kube: Kube, drivers: set[str]) -> None:
     for driver in sorted(drivers):
         try:
             for each in kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
-                if each["spec"]["driver"] == driver:  # the server may ignore the selector
+                if (each.get("spec") or {}).get("driver") == driver:  # the server may ignore the selector
                     kube.delete(each)
         except ApiError as refused:
             if refused.status not in (403, 404):

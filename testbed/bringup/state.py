@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
 import os
 import shutil
 import socket
@@ -23,13 +22,17 @@ from typing import Any
 
 import filelock
 
-from testbed import folders, process
+from testbed import folders, process, state_files
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.kube.ownership import Owner
 from testbed.models.names import check_name, is_testbed_name
 from testbed.process import ProcessId
+from testbed.state_files import typed
 
 KILLED = "the process that made it was killed; dra-testbed sweep removes it"  # of an abandoned testbed
+_REQUIRED = {
+    "name": str, "provider": str, "phase": str, "owner_pid": int, "owner_started": int, "pid_space": str, "ephemeral": bool, "config": dict,
+}  # fmt: skip
 _KEPT_FAILURES = 5  # each run has its own name, so the logs of failed ones would accumulate
 
 
@@ -109,35 +112,48 @@ def read(name: str) -> Record | None:
 
 
 def read_at(folder: Path) -> Record | None:
-    """Return the record in that folder, or None if it has none. Raise an error for a record that cannot be read."""
+    """Return the record in that folder, or None if it has none.
+
+    Raise DamagedState for a damaged record, and TestbedError for one that another version wrote or that is not accessible.
+    """
     file = folder / "testbed.json"
     try:
-        content = json.loads(file.read_text())
-        drivers = tuple(content.get("drivers", ()))
-        return Record(**{**content, "phase": Phase(content["phase"]), "drivers": drivers})
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError, TypeError, KeyError) as damaged:
-        if isinstance(damaged, PermissionError):
-            whose = (
-                f"the state folder belongs to {folders.owner_of(folder.parent)}: use sudo, or another DRA_TESTBED_STATE"
-            )
-            raise TestbedError(f"cannot read {file}: {damaged.strerror}", hint=whose) from damaged
-        hint = (
-            "use the version of dra-testbed that wrote it; if it is damaged, kill its processes and remove the folder"
-        )
-        raise TestbedError(f"cannot read {file}: {damaged}", hint=hint) from damaged
+        return state_files.read(file, _record)
+    except OSError as refused:
+        whose = f"the state folder belongs to {folders.owner_of(folder.parent)}: use sudo, or another DRA_TESTBED_STATE"
+        hint = whose if isinstance(refused, PermissionError) else ""
+        raise TestbedError(f"cannot read {file}: {refused.strerror}", hint=hint) from refused
+    except _OtherVersion as other:
+        hint = "use the version of dra-testbed that wrote it"
+        raise TestbedError(
+            f"cannot read {file}: another version of dra-testbed wrote it: {other}", hint=hint
+        ) from other
+
+
+class _OtherVersion(Exception):
+    """A record is complete, but has keys or values that this version does not know."""
+
+
+def _record(content: state_files.Content) -> Record:
+    given = {key: typed(content, key, kind) for key, kind in _REQUIRED.items()}
+    optional = {"identity": typed({"identity": "", **content}, "identity", str)}
+    for key in ("drivers",):
+        optional[key] = tuple(state_files.strings({key: [], **content}, key))
+    known = {*given, *optional}
+    if unknown := sorted(set(content) - known):
+        raise _OtherVersion(f"it contains {', '.join(unknown)}")
+    if given["phase"] not in list(Phase):
+        raise _OtherVersion(f"its phase is {given['phase']!r:.40}")
+    return Record(**{**given, "phase": Phase(given["phase"])}, **optional)
 
 
 def write(record: Record) -> None:
     """Write the record atomically: a reader sees the old or the new one, and never a folder without a record."""
     folder = folder_of(record.name)
-    if read_at(folder) is None:
+    if not _has_record(folder):
         _make(folder, record)
         return
-    temporary = folder / f".testbed.json.{os.getpid()}"
-    temporary.write_text(_as_text(record))
-    temporary.replace(folder / "testbed.json")
+    state_files.write(folder / "testbed.json", asdict(record))
 
 
 def discard(name: str) -> None:
@@ -251,8 +267,9 @@ def _make(folder: Path, record: Record) -> None:
     new = _private("new")
     try:
         new.mkdir(mode=0o700)
-        (new / "testbed.json").write_text(_as_text(record))
+        state_files.write(new / "testbed.json", asdict(record))
         new.rename(folder)
+        state_files.sync_folder(folder.parent)
     except OSError as taken:
         shutil.rmtree(new, ignore_errors=True)
         if not folder.exists():
@@ -264,7 +281,3 @@ def _make(folder: Path, record: Record) -> None:
 
 def _private(kind: str) -> Path:
     return folders.state() / f".{kind}-{this_process().pid}-{this_process().started}"
-
-
-def _as_text(record: Record) -> str:
-    return json.dumps(asdict(record), indent=1)

@@ -22,6 +22,8 @@ from testbed.kube.ownership import ANY_TESTBED, Owner, identity_of, owner_of
 from testbed.process import ProcessId
 from testbed.progress import Progress
 from testbed.providers import PROVIDERS, provider
+from testbed.providers.process_marks import suite_processes
+from testbed.state_files import DamagedState
 
 
 def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
@@ -32,7 +34,7 @@ def sweep(progress: Progress, *, everything: bool = False) -> list[str]:
     removed = []
     for name in state.names():
         try:
-            if tear_down(name, progress) if everything else remove_if_abandoned(name, progress):
+            if tear_down(name, progress) if everything else _remove_if_unused(name, progress):
                 removed.append(f"testbed {name}")
             else:
                 removed += _of_killed_sessions(name)
@@ -72,6 +74,16 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
             drivers = {driver for record in _records_of(identity) for driver in record.drivers}
             removed += removal.remove(kube, objects, drivers, progress)
     return removed
+
+
+def _remove_if_unused(name: str, progress: Progress) -> bool:
+    """Remove an abandoned testbed, or one with a damaged record that no test uses; return whether it was removed."""
+    try:
+        return remove_if_abandoned(name, progress)
+    except DamagedState:
+        if suite_processes(state.folder_of(name)):
+            raise
+        return tear_down(name, progress)
 
 
 def _of_killed_sessions(name: str) -> list[str]:

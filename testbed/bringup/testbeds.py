@@ -20,9 +20,10 @@ from testbed.kube.ownership import Owner, new_identity
 from testbed.models.config import TestbedConfig, config_from_record, config_to_record
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.progress import Progress
-from testbed.providers import provider
+from testbed.providers import delete_unrecorded, provider
 from testbed.providers.base import Cluster
 from testbed.providers.process_marks import suite_processes
+from testbed.state_files import DamagedState
 
 CopyLogs = Callable[[Path, str], Path]  # copies logs, with the error that they belong to; returns the copy
 
@@ -94,7 +95,13 @@ def attach(name: str) -> Testbed:
     if cluster is None:
         why = state.KILLED if record.abandoned else record.phase
         raise UsageError(f"testbed {name} is not up: {why}", hint=f"dra-testbed up --name {name}")
-    config = config_from_record(record.config)
+    try:
+        config = config_from_record(record.config)
+    except ValueError as wrong:
+        raise TestbedError(
+            f"the configuration in the record of testbed {name} is not valid: {wrong}",
+            hint=f"dra-testbed down --name {name}, and bring it up again",
+        ) from wrong
     driver_file = load_driver_file(config.driver) if config.driver else None
     return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file, record.owner)
 
@@ -111,7 +118,11 @@ def tear_down(name: str, progress: Progress, *, forget: bool = False) -> bool:
     With `forget`, objects in an existing cluster are not removed: the cluster may no longer exist.
     """
     with state.locked(name):
-        record = state.read(name)
+        try:
+            record = state.read(name)
+        except DamagedState as damage:
+            _remove_damaged(name, damage, progress)
+            return True
         if record is None:
             return False
         with progress.step(f"testbed {name} removed"):
@@ -141,6 +152,8 @@ def _remove_all_abandoned(progress: Progress) -> None:
         try:
             if remove_if_abandoned(left, progress):
                 progress.say(f"removed abandoned testbed {left}: the process that made it was killed")
+        except DamagedState as damage:
+            progress.say(f"note: {damage.what}; dra-testbed sweep removes testbed {left}")
         except TestbedError as refused:  # its existing cluster may no longer answer; that must not stop a new testbed
             progress.say(f"not removed: abandoned testbed {left}: {refused.what}")
 
@@ -164,9 +177,26 @@ def _remove_it(record: Record, progress: Progress, *, forget: bool) -> None:
     state.discard(record.name)
 
 
+def _remove_damaged(name: str, damage: DamagedState, progress: Progress) -> None:
+    """Remove a testbed whose name is locked and whose record is damaged: its processes are found by their marks."""
+    progress.say(
+        f"note: {damage.what}; the processes of testbed {name} are found by their marks. "
+        "If it used an existing cluster, dra-testbed sweep --kubeconfig FILE removes its objects there"
+    )
+    left = f"the rest of testbed {name} stays until the next `dra-testbed down` or `sweep`"
+    with progress.step(f"testbed {name} removed"), deferred_interrupts(progress.say, f"removing testbed {name}", left):
+        process.kill_all(suite_processes(state.folder_of(name)))
+        delete_unrecorded(name, state.cluster_folder(name))
+        state.discard(name)
+
+
 def _refuse_or_remove(name: str, progress: Progress) -> None:
-    """Refuse a testbed that is up. Remove one that was left incomplete."""
-    record = state.read(name)
+    """Refuse a testbed that is up. Remove one that was left incomplete, or whose record is damaged."""
+    try:
+        record = state.read(name)
+    except DamagedState as damage:
+        _remove_damaged(name, damage, progress)
+        return
     if record is None:
         return
     if record.phase is Phase.READY and not record.abandoned:

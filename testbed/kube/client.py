@@ -5,6 +5,7 @@ The transport does authentication and TLS.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from testbed.errors import ApiError, UsageError, did_you_mean
+from testbed.kube import answers
 from testbed.kube.execution import execute, execute_unchecked
 from testbed.kube.kubeconfig import Access, load_access
 from testbed.kube.transport import Transport
@@ -25,6 +27,8 @@ from testbed.redaction import redactor
 from testbed.waiting import Budget
 
 Object = dict[str, Any]
+_WHOLE_ANSWER = 60.0  # seconds for a whole answer, at least
+_QUOTED = 4000  # characters of an error's message; an admission error names every wrong field
 _PATCHES = {
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -80,9 +84,9 @@ class Kube:
     ) -> Any:
         """Send one request and return parsed JSON, or text. Raise ApiError if it is refused. `headers` may impersonate a user."""
         with self._open(method, path, query, body, content_type, timeout, headers=headers) as response:
-            text = response.data.decode("utf-8", errors="replace")
+            text = answers.read(response, f"{method} {path}", _whole(timeout)).decode("utf-8", errors="replace")
         if "json" in (response.headers.get("Content-Type") or ""):
-            return _registered(json.loads(text))
+            return _registered(answers.parse(text, f"{method} {path}"))
         return text
 
     def resource(self, api_version: str, kind: str) -> Resource:
@@ -91,7 +95,7 @@ class Kube:
         if found:
             return found
         path = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
-        for entry in self.request("GET", path)["resources"]:
+        for entry in answers.resources(self.request("GET", path), f"GET {path}"):
             if "/" not in entry["name"]:
                 resource = Resource(api_version, entry["name"], entry["kind"], entry["namespaced"])
                 self._resources[(api_version, entry["kind"])] = resource
@@ -103,7 +107,7 @@ class Kube:
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
         """Return one object. Raise ApiError with status 404 if it does not exist."""
-        return dict(self.request("GET", self.resource(api_version, kind).path(namespace, name)))
+        return self._object("GET", self.resource(api_version, kind).path(namespace, name))
 
     def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
         """Return one object, or None if it does not exist."""
@@ -112,20 +116,39 @@ class Kube:
         return None
 
     def list(self, api_version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object]:
-        """Return the objects of a kind; selectors are `labelSelector=` and `fieldSelector=`."""
-        answer = self.request("GET", self.resource(api_version, kind).path(namespace), query=selectors)
-        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+        """Return the objects of a kind; selectors are `labelSelector=` and `fieldSelector=`, which are checked here too."""
+        found = self.list_path(self.resource(api_version, kind).path(namespace), **selectors)
+        own = namespace if self.resource(api_version, kind).namespaced else None
+        return [{**item, "apiVersion": api_version, "kind": kind} for item in answers.selected(found, own, selectors)]
+
+    def list_path(self, path: str, *, timeout: float = 10.0, **query: str) -> builtins.list[Object]:
+        """Return the items of all pages of a list. Raise ApiError if the list does not end."""
+        found: builtins.list[Object] = []
+        token, request = "", f"GET {path}"
+        for _ in range(answers.MAX_PAGES):
+            page = self.request("GET", path, query={**query, **({"continue": token} if token else {})}, timeout=timeout)
+            found += answers.items(page, request)
+            before, token = token, answers.next_page(page)
+            if not token:
+                return found
+            if token == before:
+                break
+        raise ApiError(request, 0, "", f"the list does not end: {len(found)} objects so far")
 
     def resource_version(self, api_version: str, kind: str) -> str:
         """Return the current resource version, from which a watch with `resourceVersion=` continues."""
-        answer = self.request("GET", self.resource(api_version, kind).path(None), query={"limit": "1"})
-        return str(answer["metadata"]["resourceVersion"])
+        path = self.resource(api_version, kind).path(None)
+        answer = self.request("GET", path, query={"limit": "1"})
+        try:
+            return str(answer["metadata"]["resourceVersion"])
+        except (KeyError, TypeError) as wrong:
+            raise ApiError(f"GET {path}", 0, "", f"the answer has no resource version: {answer!r:.200}") from wrong
 
     def create(self, manifest: Object, *, dry_run: bool = False) -> Object:
         """Create an object and return it."""
         query = {"dryRun": "All"} if dry_run else None
         path = self._resource_of(manifest).path(_namespace(manifest))
-        return dict(self.request("POST", path, query=query, body=manifest))
+        return self._object("POST", path, query=query, body=manifest)
 
     def apply(
         self,
@@ -139,17 +162,17 @@ class Kube:
         """Apply an object server-side and return it."""
         path = self._resource_of(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
         query = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
-        return dict(self.request("PATCH", path, query=query, body=manifest, content_type=_PATCHES["apply"]))
+        return self._object("PATCH", path, query=query, body=manifest, content_type=_PATCHES["apply"])
 
     def patch(self, target: Object, change: Any, *, how: str = "merge", subresource: str | None = None) -> Object:
         """Patch an existing object and return it."""
         path = self._resource_of(target).path(_namespace(target), target["metadata"]["name"], subresource)
-        return dict(self.request("PATCH", path, body=change, content_type=_PATCHES[how]))
+        return self._object("PATCH", path, body=change, content_type=_PATCHES[how])
 
     def update(self, manifest: Object, *, subresource: str | None = None) -> Object:
         """Replace an object and return it; its resourceVersion prevents lost updates."""
         path = self._resource_of(manifest).path(_namespace(manifest), manifest["metadata"]["name"], subresource)
-        return dict(self.request("PUT", path, body=manifest))
+        return self._object("PUT", path, body=manifest)
 
     def delete(self, target: Object, *, grace: int | None = None, dependents_first: bool = False) -> None:
         """Delete an object if it exists; with `dependents_first` after its dependents.
@@ -197,12 +220,12 @@ class Kube:
         """Yield watch events ({type, object}) for `seconds`, existing objects first. Raise ApiError for an event of type ERROR."""
         query = {"watch": "true", "timeoutSeconds": str(max(1, round(seconds))), **selectors}
         path = self.resource(api_version, kind).path(namespace)
-        with self._open("GET", path, query, None, "application/json", seconds + 5, whole=False) as response:
-            rest = b""
-            for chunk in response.stream(None):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in filter(None, lines):
-                    yield _event(json.loads(line), f"WATCH {path}")
+        with self._open("GET", path, query, None, "application/json", seconds + 5) as response:
+            for line in answers.lines(response, f"WATCH {path}", seconds + 5):
+                yield _event(answers.parse(line, f"WATCH {path}"), f"WATCH {path}")
+
+    def _object(self, method: str, path: str, **how: Any) -> Object:
+        return answers.as_object(self.request(method, path, **how), f"{method} {path}")
 
     def _resource_of(self, manifest: Object) -> Resource:
         return self.resource(manifest["apiVersion"], manifest["kind"])
@@ -217,7 +240,6 @@ class Kube:
         content_type: str,
         timeout: float,
         *,
-        whole: bool = True,
         headers: Sequence[tuple[str, str]] = (),
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         sent = self._transport.headers(headers)
@@ -231,14 +253,15 @@ class Kube:
                 body=payload,
                 headers=sent,
                 timeout=_with_patience(timeout),
-                preload_content=whole,
+                preload_content=False,
             )
             try:
                 if response.status >= 400:
-                    raise _api_error(f"{method} {path}", response)
+                    text = answers.read(response, f"{method} {path}", _whole(timeout))
+                    raise _api_error(f"{method} {path}", response.status, text.decode("utf-8", errors="replace"))
                 yield response
             finally:
-                response.release_conn() if whole else response.close()
+                response.close()  # a complete answer has released its connection before
         except urllib3.exceptions.HTTPError as lost:
             raise ApiError(f"{method} {path}", 0, "", f"no answer: {lost}{_clock_hint(str(lost))}") from lost
 
@@ -263,6 +286,11 @@ def _with_patience(seconds: float) -> float:
     return max(seconds, Budget("an answer", seconds, "of the API server").effective_seconds)
 
 
+def _whole(seconds: float) -> float:
+    """Return the time for a whole answer: the timeout of a request is for each read of a part."""
+    return max(_WHOLE_ANSWER, 2 * _with_patience(seconds))
+
+
 def group_of(api_version: str) -> str:
     """Return the API group of an apiVersion; '' for the core group."""
     return api_version.rpartition("/")[0]
@@ -283,17 +311,25 @@ def _namespace(manifest: Object) -> str:
 
 
 def _event(event: Object, request: str) -> Object:
+    if (
+        not isinstance(event, dict)
+        or not isinstance(event.get("type"), str)
+        or not isinstance(event.get("object"), dict)
+    ):
+        raise ApiError(request, 0, "", f"this is no watch event: {event!r:.200}")
     if event["type"] == "ERROR":
         status = event["object"]
-        message = str(status.get("message", status))
-        raise ApiError(request, int(status.get("code", 0)), str(status.get("reason", "")), message)
+        code, message = status.get("code", 0), str(status.get("message", status))[:_QUOTED]
+        raise ApiError(request, code if isinstance(code, int) else 0, str(status.get("reason", ""))[:_QUOTED], message)
+    if event["type"] != "BOOKMARK":
+        answers.as_object(event["object"], request)
     return event
 
 
-def _api_error(request: str, response: urllib3.BaseHTTPResponse) -> ApiError:
-    text = response.data.decode("utf-8", errors="replace")
+def _api_error(request: str, status: int, text: str) -> ApiError:
     try:
-        status = json.loads(text)
-        return ApiError(request, response.status, str(status.get("reason", "")), str(status.get("message", text)))
-    except (ValueError, AttributeError):
-        return ApiError(request, response.status, "", text[:1000])
+        said = json.loads(text)
+        reason, message = str(said.get("reason", "")), str(said.get("message", text))
+        return ApiError(request, status, reason[:_QUOTED], message[:_QUOTED])
+    except (ValueError, AttributeError, RecursionError):
+        return ApiError(request, status, "", text[:1000])

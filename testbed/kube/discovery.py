@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import ApiError
+from testbed.kube import answers
 from testbed.kube.client import Kube, Object, Resource
 
 _REMOVABLE = {"list", "delete"}
@@ -31,13 +32,13 @@ def find_labelled(kube: Kube, selector: str) -> LabelledObjects:
     resources, unavailable = removable_resources(kube)
     for each in resources:
         try:
-            answer = kube.request("GET", each.path(None), query={"labelSelector": selector}, timeout=30)
+            answer = kube.list_path(each.path(None), labelSelector=selector, timeout=30)
         except ApiError as no:
             if no.status not in (403, 404, 405):
                 raise
             forbidden += [each] if no.status == 403 else []
             continue
-        found = (item for item in answer.get("items") or () if _labels(item).items() >= wanted.items())
+        found = (item for item in answer if _labels(item).items() >= wanted.items())
         objects += [{**item, "apiVersion": each.api_version, "kind": each.kind} for item in found]
     return LabelledObjects(tuple(objects), tuple(forbidden), tuple(unavailable))
 
@@ -49,7 +50,8 @@ def removable_resources(kube: Kube) -> tuple[list[Resource], list[str]]:
     for group, versions in _groups(kube):
         for version in versions:
             try:
-                served = kube.request("GET", f"/apis/{version}" if group else f"/api/{version}")["resources"]
+                path = f"/apis/{version}" if group else f"/api/{version}"
+                served = answers.resources(kube.request("GET", path), f"GET {path}")
             except ApiError:  # one unavailable aggregated API must not hide all others
                 unavailable.append(version)
                 continue
@@ -63,10 +65,7 @@ def removable_resources(kube: Kube) -> tuple[list[Resource], list[str]]:
 def _groups(kube: Kube) -> Iterator[tuple[str, list[str]]]:
     """Yield each API group with its versions, the preferred one first."""
     yield "", ["v1"]
-    for group in kube.request("GET", "/apis")["groups"]:
-        preferred = group["preferredVersion"]["groupVersion"]
-        others = [each["groupVersion"] for each in group["versions"]]
-        yield group["name"], list(dict.fromkeys([preferred, *others]))
+    yield from answers.groups(kube.request("GET", "/apis"), "GET /apis")
 
 
 def _labels(item: Object) -> dict[str, str]:

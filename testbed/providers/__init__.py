@@ -7,6 +7,7 @@ CONTRIBUTING.md).
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import cast
 
 from testbed.errors import UsageError, did_you_mean
@@ -27,3 +28,13 @@ def provider(name: str) -> Provider:
     except KeyError as unknown:
         raise UsageError(f"there is no provider {name}", hint=did_you_mean(name, PROVIDERS)) from unknown
     return cast("Provider", getattr(importlib.import_module(module), cls)())
+
+
+def delete_unrecorded(name: str, state: Path) -> None:
+    """Remove the cluster in this folder if the testbed's record no longer says which provider made it.
+
+    Kill the processes with the folder's mark, and remove its links, cgroups, containers and files. Objects in an existing cluster stay.
+    """
+    if (state / "kind.json").exists():
+        provider("kind").delete(name, state)
+    provider("local").delete(name, state)

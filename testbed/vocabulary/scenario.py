@@ -29,6 +29,7 @@ from testbed.vocabulary.pods.pod_list import Pods
 from testbed.vocabulary.pods.tolerations import with_tolerations
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
+from testbed.waiting import unshortened
 
 # These have no namespace, so their names must contain the scenario's name. They are deleted with it.
 _CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule")
@@ -84,7 +85,7 @@ class Scenario:
 
         The API has whole seconds and truncates the start time, which may take one second off.
         """
-        return math.ceil(2 * budgets.STAYS.effective_seconds) + 1
+        return math.ceil(2 * unshortened(budgets.STAYS).effective_seconds) + 1
 
     def label_namespace(self, label: str, value: str) -> None:
         """Set a label of the scenario's namespace, as an administrator does."""

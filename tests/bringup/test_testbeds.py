@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -71,14 +72,17 @@ def test_the_error_for_a_testbed_that_is_not_up_says_whether_its_maker_runs(star
     assert (why in health.status_of("x").problems) is bool(started)
 
 
-def test_down_all_removes_all_but_a_damaged_testbed_and_names_that_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_down_all_removes_all_but_a_testbed_of_another_version_and_names_that_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     config = config_to_record(TestbedConfig(name="good"))
-    for name in ("brk", "good"):
+    for name in ("new", "good"):
         state.write(Record(name, "local", Phase.READY, 1, 1, "", ephemeral=False, config=config))
-    (state.folder_of("brk") / "testbed.json").write_text("{")
+    file = state.folder_of("new") / "testbed.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "added": "later"}))
     assert run(["down", "--all"]) == 3
-    assert state.names() == ["brk"]
-    assert "brk/testbed.json" in capsys.readouterr().err
+    assert state.names() == ["new"]
+    assert "new/testbed.json: another version of dra-testbed wrote it: it contains added" in capsys.readouterr().err
 
 
 def test_all_and_name_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

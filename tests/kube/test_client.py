@@ -225,11 +225,14 @@ def test_an_unknown_kind_is_refused_with_a_suggestion(kube: Kube) -> None:
 
 
 def test_objects_of_a_list_have_kind_and_api_version(server: ApiServer, kube: Kube) -> None:
-    server.answers["GET /api/v1/namespaces/ns/pods"] = (200, {"items": [{"metadata": {"name": "a"}}]})
+    server.answers["GET /api/v1/namespaces/ns/pods"] = (
+        200,
+        {"items": [{"metadata": {"name": "a"}, "spec": {"nodeName": "n"}}]},
+    )
 
     found = kube.list("v1", "Pod", "ns", labelSelector="app=x,tier in (a)", fieldSelector="spec.nodeName=n")
 
-    assert found == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
+    assert found == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeName": "n"}}]
     assert server.last.path == (
         "/api/v1/namespaces/ns/pods?labelSelector=app%3Dx%2Ctier+in+%28a%29&fieldSelector=spec.nodeName%3Dn"
     )
@@ -311,7 +314,7 @@ def test_the_log_of_a_container_is_text(server: ApiServer, kube: Kube) -> None:
 
 
 def event(kind: str, **content: object) -> bytes:
-    return json.dumps({"type": kind, "object": content}).encode() + b"\n"
+    return json.dumps({"type": kind, "object": {"metadata": {}, **content}}).encode() + b"\n"
 
 
 def test_watch_events_may_be_split_anywhere(server: ApiServer, kube: Kube) -> None:

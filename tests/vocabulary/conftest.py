@@ -10,9 +10,10 @@ import pytest
 
 from testbed import folders
 from testbed.images.basics import WORKLOAD
+from testbed.vocabulary import budgets
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import World
-from testbed.waiting import set_patience
+from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
 from tests.fakes.kube import FakeKube
 
@@ -20,8 +21,10 @@ RUNS = {"name": "c", "state": {"running": {}}, "restartCount": 0}
 
 
 @pytest.fixture(autouse=True)
-def _impatient() -> Iterator[None]:
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     set_patience(0.001)
+    for name in ("STAYS", "STAYS_UNBOUND"):  # which patience does not shorten
+        monkeypatch.setattr(budgets, name, Budget("state stays", 0.002, "a test"))
     yield
     set_patience(1.0)
 

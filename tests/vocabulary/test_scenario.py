@@ -11,7 +11,7 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
-from testbed.waiting import set_patience
+from testbed.waiting import Budget, set_patience
 
 Make = Callable[..., World]
 
@@ -82,11 +82,12 @@ def test_a_claim_is_deleted_after_its_pods(world: Make) -> None:
 
 @pytest.mark.parametrize("patience", [1.0, 2.5, 3.0, 10.0])
 def test_toleration_seconds_are_longer_than_a_stay_and_shorter_than_the_wait_for_an_event(
-    world: Make, patience: float
+    world: Make, patience: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = world()
     with new_scenario(here, "TAINT-024") as scenario:
         set_patience(patience)
+        monkeypatch.setattr(budgets, "STAYS", Budget("state stays", 2, "test"))
         assert budgets.STAYS.effective_seconds + 1 < scenario.toleration_seconds < budgets.EVENT.effective_seconds
         assert isinstance(scenario.toleration_seconds, int)  # as the API requires
 

@@ -13,11 +13,12 @@ from testbed.bringup.state import Record
 from testbed.bringup.steps import inspection
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
 from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
-from testbed.errors import ApiError, TestbedError
+from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube import features, permissions
 from testbed.kube.client import Kube
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterFinder, FoundCluster, Problem
+from testbed.state_files import DamagedState
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,20 @@ class FoundClusterProcedure:
 
     def remove_objects(self, record: Record, folder: Path, progress: Progress) -> None:
         """Remove all objects that the testbed created in the cluster, also those of an `up` that did not finish."""
-        cluster = self.provider.attach(record.name, folder)
-        if cluster is None or Capability.MAKE_OBJECTS not in cluster.capabilities:
+        try:
+            cluster = self.provider.attach(record.name, folder)
+            if cluster is None or Capability.MAKE_OBJECTS not in cluster.capabilities:
+                return
+            kube = Kube(cluster.kubeconfig)
+        except (DamagedState, UsageError) as damage:  # UsageError: the copy of the kubeconfig is damaged
+            progress.say(
+                f"note: the objects of testbed {record.name} are not removed from its cluster: {damage.what}. "
+                "dra-testbed sweep --kubeconfig FILE removes them"
+            )
             return
         kinds = created_kinds(self.provider, record.config)
         try:
-            removal.remove_all(Kube(cluster.kubeconfig), record.owner, kinds, record.drivers, progress)
+            removal.remove_all(kube, record.owner, kinds, record.drivers, progress)
         except ApiError as lost:
             raise TestbedError(
                 f"the objects of testbed {record.name} could not be removed from its cluster: {lost}",

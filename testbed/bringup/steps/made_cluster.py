@@ -16,6 +16,7 @@ from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.progress import Progress
 from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, NodeImage, Problem
+from testbed.state_files import DamagedState
 from testbed.waiting import Budget, NotYet, eventually
 
 _ACCOUNT = Budget("default service account", 30, "the controller manager starts 40 controllers before it")
@@ -54,7 +55,13 @@ class MadeClusterProcedure:
         return Plan(cluster, spec.kubernetes, spec.nodes, describe_driver(resolved, installs=True), objects), None
 
     def remove_objects(self, record: Record, folder: Path, progress: Progress) -> None:
-        """Do nothing: the objects disappear with their cluster."""
+        """Remove nothing: the objects disappear with their cluster. Report damaged files, without which it is removed too."""
+        try:
+            self.provider.attach(record.name, folder)
+        except DamagedState as damage:
+            progress.say(f"note: {damage.what}; the processes of testbed {record.name} are found by their marks")
+        except TestbedError:  # its container engine does not answer, which removing the cluster reports
+            return
 
     def fetch_programs(self, context: Context) -> None:
         """Fetch the upstream programs that the provider needs; the kubelet may have another version than the rest."""

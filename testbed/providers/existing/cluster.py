@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from testbed import state_files
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
@@ -18,6 +18,7 @@ from testbed.models.sections import Allow
 from testbed.process import Completed
 from testbed.providers.base import Capability, Component
 from testbed.providers.existing.node_pods import NodePods
+from testbed.state_files import Content, typed
 
 _FILE = "cluster.json"
 
@@ -35,24 +36,20 @@ class ClusterRecord:
 
     def save(self, folder: Path) -> None:
         """Write the record into the testbed's folder, readable only by its owner."""
-        content = {**asdict(self), "capabilities": sorted(self.capabilities)}
-        temporary = folder / f".{_FILE}"
-        temporary.unlink(missing_ok=True)
-        temporary.touch(mode=0o600)
-        temporary.write_text(json.dumps(content, indent=1))
-        temporary.replace(folder / _FILE)
+        state_files.write(folder / _FILE, {**asdict(self), "capabilities": sorted(self.capabilities)})
 
     @classmethod
     def load(cls, folder: Path) -> ClusterRecord | None:
-        """Return the record in that folder; None if there is none."""
-        try:
-            content = json.loads((folder / _FILE).read_text())
-        except FileNotFoundError:
-            return None
-        owner = Owner(**content["owner"]) if content["owner"] else None
-        capabilities = frozenset(map(Capability, content["capabilities"]))
-        key = {"key": content["key"]} if content.get("key") else {}  # older versions wrote none
-        return cls(Allow(content["allow"]), content["kubernetes"], capabilities, owner, content["image"], **key)
+        """Return the record in that folder; None if there is none. Raise DamagedState if it is damaged."""
+
+        def build(content: Content) -> ClusterRecord:
+            owner = Owner(**typed(content, "owner", dict)) if content["owner"] else None
+            capabilities = frozenset(map(Capability, state_files.strings(content, "capabilities")))
+            key = {"key": typed(content, "key", str)} if content.get("key") else {}  # older versions wrote none
+            allow, version = Allow(content["allow"]), typed(content, "kubernetes", str)
+            return cls(allow, version, capabilities, owner, typed(content, "image", str), **key)
+
+        return state_files.read(folder / _FILE, build)
 
 
 @dataclass(frozen=True)

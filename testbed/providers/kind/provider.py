@@ -19,6 +19,7 @@ from testbed.providers.kind.configuration import HostSettings, section_of
 from testbed.providers.kind.engine import Engine
 from testbed.providers.privileges import lacks_sys_resource
 from testbed.providers.process_marks import MARK, mark_of, marked_processes
+from testbed.state_files import DamagedState
 
 T = TypeVar("T")
 
@@ -80,9 +81,13 @@ class KindProvider:
     def delete(self, name: str, state: Path) -> None:
         """Kill a kind that is still creating it, then remove its containers and files, as far as they still exist."""
         process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
-        cluster = self.attach(name, state)
-        if cluster:
-            _remove_containers(cluster.engine, cluster.kind_name)
+        try:
+            cluster = self.attach(name, state)
+            made = (cluster.engine, cluster.kind_name) if cluster else None
+        except DamagedState:  # the cluster has the name that this folder gives it
+            made = (engine_choice.choose(), record.kind_name(name, state))
+        if made:
+            _remove_containers(*made)
         if state.exists():
             shutil.rmtree(state)
 

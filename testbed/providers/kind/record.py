@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import socket
 from pathlib import Path
 
-from testbed import process
+from testbed import process, state_files
 from testbed.errors import TestbedError
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.engine import Engine
+from testbed.state_files import Content, typed
 
 _PREFIX = "dratb-"
 _DIGITS = 8  # with the longest name of a testbed, a node's name has 61 of the allowed 63 characters
@@ -37,20 +37,27 @@ def save(cluster: KindCluster) -> None:
         "variables": dict(using.variables),
         "id": using.info("id"),
     }
-    temporary = cluster.folder / "kind.json.tmp"
-    temporary.write_text(json.dumps(content, indent=1))
-    temporary.replace(cluster.folder / "kind.json")
+    state_files.write(cluster.folder / "kind.json", content)
 
 
 def load(name: str, state: Path) -> KindCluster | None:
-    """Return the cluster of that folder, or None if there is none. Raise an error if another engine than the recorded one answers."""
-    try:
-        content = json.loads((state / "kind.json").read_text())
-    except FileNotFoundError:
+    """Return the cluster of that folder, or None if there is none.
+
+    Raise DamagedState for a damaged file, and TestbedError if another engine than the recorded one answers.
+    """
+
+    def build(content: Content) -> tuple[KindCluster, str]:
+        content = {"variables": {}, "id": "", **content}
+        using = Engine(typed(content, "engine", str), state_files.string_map(content, "variables"))
+        kind = Path(typed(content, "kind", str))
+        return KindCluster(name, state, typed(content, "cluster", str), kind, using), typed(content, "id", str)
+
+    found = state_files.read(state / "kind.json", build)
+    if found is None:
         return None
-    using = Engine(content["engine"], content.get("variables", {}))
-    _check_engine(using, content.get("id", ""), name, state)
-    return KindCluster(name, state, content["cluster"], Path(content["kind"]), using)
+    cluster, engine_id = found
+    _check_engine(cluster.engine, engine_id, name, state)
+    return cluster
 
 
 def _digest(state: Path) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import functools
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,15 @@ def paths_of_testbeds() -> set[str]:
     """Return the cgroup paths of all testbeds of this PID namespace."""
     found = (child for hierarchy in _hierarchies() for child in (hierarchy / OURS).glob(f"*.{_space()}"))
     return {f"/{OURS}/{child.name}" for child in found if child.is_dir()}
+
+
+def of_process(pid: int) -> set[str]:
+    """Return the cgroup paths of the testbeds of this PID namespace that a process is in; none if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return set()
+    return set(re.findall(rf"/{OURS}/[a-z0-9-]+\.\d+\.{_space()}\b", lines))
 
 
 def _space() -> str:

@@ -9,16 +9,17 @@ nodes/NAME/      a node's machine: files/ (its initial files), upper/ (its overl
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed import state_files
 from testbed.process import ProcessId
 from testbed.providers.local import components
 from testbed.providers.local.cgroups import cgroup_of
 from testbed.providers.local.components import NODE_FILES, ClusterSettings
+from testbed.state_files import Content, typed
 
 _LOCALHOST = (
     "127.0.0.1 localhost\n::1 localhost\n"  # for minimal hosts without /etc/hosts, because no pod starts without one
@@ -115,28 +116,29 @@ class ClusterRecord:
     egress_port: int = 0
 
     def save(self) -> None:
-        """Write the file atomically."""
+        """Write the file."""
         content = {**vars(self), "nodes": list(self.nodes)}
         del content["path"]
-        temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(content))
-        temporary.replace(self.path)
+        state_files.write(self.path, content)
 
     @classmethod
     def load(cls, path: Path) -> ClusterRecord | None:
-        """Return the record of a cluster, or None if there is none."""
-        try:
-            content = json.loads(path.read_text())
-        except FileNotFoundError:
-            return None
-        return cls(path, **{**content, "nodes": tuple(content["nodes"])})
+        """Return the record of a cluster, or None if there is none. Raise DamagedState if it is damaged."""
+
+        def build(content: Content) -> ClusterRecord:
+            octet, port = typed(content, "octet", int), typed(content, "egress_port", int)
+            nodes = tuple(state_files.strings(content, "nodes"))
+            return cls(path, octet, nodes, typed(content, "kubernetes", str), port)
+
+        return state_files.read(path, build)
 
 
 def save_process_id(folder: Path, component: str, process: ProcessId) -> None:
     """Record a process that was started in a machine."""
     pids = folder / "pids"
     pids.mkdir(mode=0o700, exist_ok=True)
-    (pids / component).write_text(f"{process.pid} {process.started}")
+    # Not durable, because no process survives a power failure.
+    state_files.write_text(pids / component, f"{process.pid} {process.started}", is_durable=False)
 
 
 def load_process_id(folder: Path, component: str) -> ProcessId | None:
@@ -150,7 +152,7 @@ def load_process_id(folder: Path, component: str) -> ProcessId | None:
 
 def load_process_ids(folder: Path) -> dict[str, ProcessId]:
     """Return all recorded processes by component."""
-    known = {path.name: load_process_id(folder, path.name) for path in sorted((folder / "pids").glob("*"))}
+    known = {path.name: load_process_id(folder, path.name) for path in sorted((folder / "pids").glob("[!.]*"))}
     return {name: process for name, process in known.items() if process}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-from testbed import process
+from testbed import process, state_files
 from testbed.progress import Progress
 from testbed.providers import cgroup_freezer, inotify
 from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, Problem
@@ -16,6 +16,7 @@ from testbed.providers.local import cgroups, creation, host, network, orphans
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import ClusterRecord, Layout
 from testbed.providers.process_marks import marked_processes
+from testbed.state_files import Content, DamagedState, typed
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ class LocalProvider:
         return creation.create(name, spec, artifacts, state, progress)
 
     def attach(self, name: str, state: Path) -> LocalCluster | None:
-        """Return the cluster that was made in this folder, if one was."""
+        """Return the cluster that was made in this folder, if one was. Raise DamagedState if its files are damaged."""
         layout, record, saved = Layout(state), ClusterRecord.load(state / "cluster.json"), _load(state)
         if record is None or saved is None:
             return None
@@ -58,13 +59,17 @@ class LocalProvider:
 
     def delete(self, name: str, state: Path) -> None:
         """Kill every process of the cluster, then remove its link, its cgroups and its files, as far as they still exist."""
-        record = ClusterRecord.load(state / "cluster.json")
-        if record:
-            cgroup_freezer.thaw(PurePath(cgroups.cgroup_of(name, record.octet)).name)
-        process.kill_all(pid for pid, folder in marked_processes().items() if folder == state)
+        marked = [pid for pid, folder in marked_processes().items() if folder == state]
+        used = {path for pid in marked for path in cgroups.of_process(pid.pid) if cgroups.testbed_of(path) == name}
+        with contextlib.suppress(DamagedState):  # the processes say which cgroups are the cluster's, too
+            record = ClusterRecord.load(state / "cluster.json")
+            used |= {cgroups.cgroup_of(name, record.octet)} if record else set()
+        for path in used:
+            cgroup_freezer.thaw(PurePath(path).name)
+        process.kill_all(marked)
         network.remove_links_of(state)
-        if record:
-            cgroups.remove(cgroups.cgroup_of(name, record.octet))
+        for path in used:
+            cgroups.remove(path)
         if state.exists():
             shutil.rmtree(state)
 
@@ -94,18 +99,22 @@ def _save(state: Path, spec: ClusterSpec, artifacts: Artifacts) -> None:
         "sandbox_image": artifacts.sandbox_image,
     }
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = state / "spec.tmp"
-    temporary.write_text(json.dumps(content, indent=1))
-    temporary.replace(state / "spec.json")
+    state_files.write(state / "spec.json", content)
 
 
 def _load(state: Path) -> tuple[ClusterSpec, Artifacts] | None:
-    try:
-        content = json.loads((state / "spec.json").read_text())
-    except FileNotFoundError:
-        return None
-    programs = {name: Path(path) for name, path in content.pop("programs").items()}
-    unknown = frozenset(content.pop("gates_unknown_to_scheduler"))
-    images = [Path(path) for path in content.pop("images")]
-    artifacts = Artifacts(programs, images, content.pop("sandbox_image"))
-    return ClusterSpec(**content, gates_unknown_to_scheduler=unknown), artifacts
+    return state_files.read(state / "spec.json", _parsed)
+
+
+def _parsed(content: Content) -> tuple[ClusterSpec, Artifacts]:
+    programs = {name: Path(path) for name, path in state_files.string_map(content, "programs").items()}
+    images = [Path(path) for path in state_files.strings(content, "images")]
+    gates = typed(content, "feature_gates", dict)
+    spec = ClusterSpec(
+        typed(content, "kubernetes", str),
+        typed(content, "nodes", int),
+        {gate: typed(gates, gate, bool) for gate in gates},
+        frozenset(state_files.strings(content, "gates_unknown_to_scheduler")),
+        state_files.string_map(content, "runtime_config"),
+    )
+    return spec, Artifacts(programs, images, typed(content, "sandbox_image", str))

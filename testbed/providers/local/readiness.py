@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import http.client
-import json
 import socket
 import ssl
 import tempfile
 from pathlib import Path
 
-from testbed import process
+from testbed import process, state_files
+from testbed.errors import TestbedError
 from testbed.process import ProcessId, UnexpectedExit
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.layout import Layout
@@ -77,12 +77,24 @@ def kubelet_serves(address: str, kubelet: ProcessId | None, log: Path) -> None:
 def _context(layout: Layout) -> ssl.SSLContext:
     """Return a TLS context with the administrator's client certificate."""
     context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
-    user = json.loads((layout.pki / "admin.kubeconfig").read_text())["users"][0]["user"]
+    file = layout.pki / "admin.kubeconfig"
+    pair = state_files.read(file, _client_certificate)
+    if pair is None:
+        raise TestbedError(
+            f"{file} does not exist", hint="remove the testbed with `dra-testbed down`, and bring it up again"
+        )
     with tempfile.NamedTemporaryFile(dir=layout.pki) as pem:
-        pem.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+        pem.write(pair)
         pem.flush()
         context.load_cert_chain(pem.name)
     return context
+
+
+def _client_certificate(kubeconfig: state_files.Content) -> bytes:
+    """Return the administrator's certificate and key."""
+    (entry,) = kubeconfig["users"]
+    user = entry["user"]
+    return base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"])
 
 
 def _check_running(server: ProcessId | None, name: str, log: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from testbed.errors import ApiError, DriverFailed, NodesUnderPressure, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.vocabulary import budgets
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet, eventually, unshortened
 
 T = TypeVar("T")
 Meanwhile = Callable[[], object]
@@ -102,7 +102,11 @@ def hold(
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
 ) -> None:
-    """Watch the object for the whole budget, and require that it exists and that `check` accepts each of its states."""
+    """Watch the object for the whole budget, and require that it exists and that `check` accepts each of its states.
+
+    Patience never shortens the budget: a change that comes later would not be seen.
+    """
+    budget = unshortened(budget)
     seen = False
     for state in _states(kube, target, budget.effective_seconds):
         seen = True

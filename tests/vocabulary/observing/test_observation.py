@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,7 +113,15 @@ def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
             raise NotYet(f"it is {state['phase']}")
 
     kube: Any = Watching(*watches, there=there)
-    hold(kube, TARGET, check, "p to stay good", BUDGET, Diagnosis.none)
+    hold(kube, TARGET, check, "p to stay good", Budget("p stays good", 0.03, "test"), Diagnosis.none)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_patience_does_not_shorten_the_observation_of_a_state_that_must_last() -> None:
+    began = time.monotonic()
+    kube: Any = Watching(there=("good",))
+    hold(kube, TARGET, lambda _: None, "p to stay good", Budget("p stays good", 0.3, "test"), Diagnosis.none)
+    assert time.monotonic() - began >= 0.3
 
 
 @pytest.mark.usefixtures("_impatient")
