@@ -135,8 +135,8 @@ class _OtherVersion(Exception):
 
 
 def _record(content: state_files.Content) -> Record:
-    given = {key: typed(content, key, kind) for key, kind in _REQUIRED.items()}
-    optional = {"identity": typed({"identity": "", **content}, "identity", str)}
+    given: dict[str, Any] = {key: typed(content, key, kind) for key, kind in _REQUIRED.items()}
+    optional: dict[str, Any] = {"identity": typed({"identity": "", **content}, "identity", str)}
     for key in ("drivers",):
         optional[key] = tuple(state_files.strings({key: [], **content}, key))
     known = {*given, *optional}

@@ -117,11 +117,11 @@ class Kube:
 
     def list(self, api_version: str, kind: str, namespace: str | None = None, **selectors: str) -> list[Object]:
         """Return the objects of a kind; selectors are `labelSelector=` and `fieldSelector=`, which are checked here too."""
-        found = self.list_path(self.resource(api_version, kind).path(namespace), **selectors)
+        found = self.list_path(self.resource(api_version, kind).path(namespace), selectors)
         own = namespace if self.resource(api_version, kind).namespaced else None
         return [{**item, "apiVersion": api_version, "kind": kind} for item in answers.selected(found, own, selectors)]
 
-    def list_path(self, path: str, *, timeout: float = 10.0, **query: str) -> builtins.list[Object]:
+    def list_path(self, path: str, query: dict[str, str], *, timeout: float = 10.0) -> builtins.list[Object]:
         """Return the items of all pages of a list. Raise ApiError if the list does not end."""
         found: builtins.list[Object] = []
         token, request = "", f"GET {path}"

@@ -32,7 +32,7 @@ def find_labelled(kube: Kube, selector: str) -> LabelledObjects:
     resources, unavailable = removable_resources(kube)
     for each in resources:
         try:
-            answer = kube.list_path(each.path(None), labelSelector=selector, timeout=30)
+            answer = kube.list_path(each.path(None), {"labelSelector": selector}, timeout=30)
         except ApiError as no:
             if no.status not in (403, 404, 405):
                 raise
