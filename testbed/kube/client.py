@@ -269,7 +269,8 @@ class Kube:
 def _registered(answer: Any) -> Any:
     """Return the answer. Its Secrets are registered with the redactor, so that no later text contains their values."""
     if isinstance(answer, dict) and answer.get("kind") in ("Secret", "SecretList"):
-        for each in answer.get("items") or [answer]:
+        found = answer.get("items") or [answer]
+        for each in filter(lambda entry: isinstance(entry, dict), found if isinstance(found, list) else ()):
             redactor.register_secret(each)
     return answer
 
