@@ -35,7 +35,7 @@ def packages() -> Path:
 
 def cache() -> Path:
     """Return the folder of upstream programs and images. DRA_TESTBED_CACHE overrides it."""
-    return _made(os.environ.get("DRA_TESTBED_CACHE") or platformdirs.user_cache_path("dra-testbed"))
+    return _refuse_writable(_made(os.environ.get("DRA_TESTBED_CACHE") or platformdirs.user_cache_path("dra-testbed")))
 
 
 def state() -> Path:
@@ -53,6 +53,23 @@ def _made(path: str | Path) -> Path:
             f"cannot create {folder}: {refused.strerror}{whose}",
             hint="set DRA_TESTBED_CACHE and DRA_TESTBED_STATE to folders that you can write",
         ) from refused
+    return folder
+
+
+def _refuse_writable(folder: Path) -> Path:
+    """Return the folder. Raise TestbedError if another user can write it, because programs in it run as root."""
+    found = folder.stat()
+    owners = {0, os.geteuid(), int(os.environ.get("SUDO_UID") or 0)}
+    if found.st_uid not in owners:
+        raise TestbedError(
+            f"the cache {folder} belongs to {owner_of(folder)}, who could replace the programs in it",
+            hint="set DRA_TESTBED_CACHE to a folder of your own",
+        )
+    if found.st_mode & 0o022:
+        raise TestbedError(
+            f"other users can write the cache {folder} (mode {found.st_mode & 0o7777:o}), and replace the programs in it",
+            hint=f"chmod go-w {folder}, or set DRA_TESTBED_CACHE to a folder of your own",
+        )
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -59,3 +60,25 @@ def test_the_error_for_a_folder_that_cannot_be_created_has_a_hint(
 def test_the_owner_of_a_missing_path_is_that_of_the_folder_above(tmp_path: Path) -> None:
     assert folders.owner_of(Path("/proc/1/comm")) == folders.owner_of(Path("/nowhere/at/all")) == "root"
     assert str(tmp_path.stat().st_uid) in folders.owner_of(tmp_path) or tmp_path.owner() == folders.owner_of(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_cache_that_others_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(mode)
+    with pytest.raises(TestbedError, match=f"other users can write the cache {tmp_path}/cache") as refused:
+        folders.cache()
+    assert f"chmod go-w {tmp_path}/cache" in refused.value.hint
+    (tmp_path / "cache").chmod(0o755)
+    assert folders.cache() == tmp_path / "cache"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path))
+    os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(TestbedError, match="belongs to user 12345, who could replace the programs"):
+        folders.cache()
+    monkeypatch.setenv("SUDO_UID", "12345")
+    assert folders.cache() == tmp_path

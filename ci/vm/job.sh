@@ -4,6 +4,7 @@
 set -u
 export HOME=/root LANG=C.UTF-8 PATH=/root/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export DRA_TESTBED_CACHE=/job/cache
+chown root:root /job/cache && chmod go-w /job/cache # it has the owner that it had on the host
 results=/root/results
 
 facts() {

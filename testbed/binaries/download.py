@@ -72,13 +72,24 @@ class DownloadSource:
         checksum = program.expand(program.upstream.download.checksum, arch, official)
         return self._mirrored(official), self._mirrored(checksum)
 
+    @property
+    def _mirror_is_trustworthy(self) -> bool:
+        """Return True if nothing on the way can change files without a digest: https, or a server on this host."""
+        address = urlsplit(self.mirror)
+        return address.scheme in ("https", "") or address.hostname in ("localhost", "127.0.0.1", "::1")
+
     def _mirrored(self, url: str) -> str:
         return f"{self.mirror}/{url.split('://', 1)[1]}" if self.mirror else url
 
     def _fetch(self, url: str, checksum: str, programs: list[Program], request: FetchRequest) -> None:
         name = url.rsplit("/", 1)[1]
         part = request.store.partial_download(f"{name}-{programs[0].version}")
-        wanted = programs[0].upstream.sha256.get(name) or _find_digest(self._text(checksum), name, checksum)
+        pinned = programs[0].upstream.sha256.get(name)
+        if not pinned and not self._mirror_is_trustworthy:
+            raise Unavailable(
+                f"{name} has no sha256 in the lock file, and the mirror {self.mirror} is not https: the file could be replaced on the way"
+            )
+        wanted = pinned or _find_digest(self._text(checksum), name, checksum)
         is_resumed = part.exists()
         self._download(url, part, request)
         if digest(part) != wanted and is_resumed:  # the earlier part may be of another file: start over

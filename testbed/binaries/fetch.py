@@ -160,6 +160,10 @@ class Fetcher:
         path = self.store.add(program, origin, file, version=version)
         self.found[program.name] = path
         size = f"{path.stat().st_size / 1e6:.0f} MB"
+        if origin == "download" and not program.upstream.sha256:
+            self._report_once(
+                f"the checksum of {program.upstream.name} is from the same site as the file: a replaced file would not be noticed"
+            )
         self.progress.say(f"  {program.name} {version or program.version} {_DONE[origin]}, {size}; {self._remaining()}")
 
     def _remaining(self) -> str:

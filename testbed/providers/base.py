@@ -167,6 +167,9 @@ class ClusterMaker(Provider, Protocol):
     def create(self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress) -> Cluster:
         """Make the cluster and wait until it is usable."""
 
+    def privileged_access(self) -> str:
+        """Return what a container with access to its node can do on this host, for the note of `up`."""
+
 
 class ClusterFinder(Provider, Protocol):
     """A provider whose clusters exist already: it inspects them first, and they stay when the testbed is removed."""

@@ -247,3 +247,11 @@ def test_programs_that_upstream_does_not_publish_are_not_requested(
 
     assert refusal.value.expected
     assert site.paths == []
+
+
+def test_a_mirror_without_https_is_refused_for_files_without_a_digest(record_request: Callable[..., Any]) -> None:
+    source = DownloadSource(mirror="http://mirror.example")
+    with pytest.raises(
+        Unavailable, match=r"kubelet has no sha256 in the lock file, and the mirror http://mirror\.example"
+    ):
+        source.fetch(record_request("kubelet").request)

@@ -263,3 +263,13 @@ def test_killing_a_build_loses_only_the_unfinished_program(
     assert not list((tmp_path / "all-caches/binaries/.scratch").iterdir())
     assert "1 of 2 available" in shown(screen)
     assert fake_go.runs[1].endswith("/ k8s.io/kubernetes/cmd/kube-scheduler")
+
+
+def test_a_download_without_a_digest_in_the_lock_file_is_reported_once(tmp_path: Path) -> None:
+    shown, lock = io.StringIO(), lock_for("1.37")
+    programs = [lock.program(name) for name in ("kubelet", "kubectl")]
+    fetcher = Fetcher(lock, programs, [], BinaryCache(tmp_path / "cache"), Progress(Console(file=shown, width=300)))
+    for each in programs:
+        (tmp_path / each.name).write_text("program")
+        fetcher._add_to_cache("download", each, tmp_path / each.name, "")
+    assert shown.getvalue().count("the checksum of kubernetes is from the same site as the file") == 1

@@ -12,6 +12,8 @@ from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
 from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
+from testbed.drivers.host_access import host_access
+from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.progress import Progress
@@ -113,7 +115,18 @@ class MadeClusterProcedure:
     def install_driver(self, context: Context) -> None:
         """Install the driver under test and its companions, if there is one."""
         if context.resolved.drivers:
+            self._report_host_access(context)
             install_drivers(context)
+
+    def _report_host_access(self, context: Context) -> None:
+        """Say once what a driver of others may do on this host."""
+        for each in context.resolved.drivers:
+            ours = each.install is not None and each.install.built_in_image
+            requested = [] if ours else host_access(manifests(each))
+            if requested:
+                context.progress.say(
+                    f"note: driver {each.driver} requests {', '.join(requested)}: {self.provider.privileged_access()}"
+                )
 
 
 def _add_driver_image(context: Context) -> None:

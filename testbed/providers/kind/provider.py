@@ -49,6 +49,10 @@ class KindProvider:
             checks.refuse_image(using, spec)
         return found or [*checks.old_kind(), *checks.inotify_instances(using, spec.nodes)]
 
+    def privileged_access(self) -> str:
+        """Return what a container with access to its node can do."""
+        return "it can act as root where the container engine runs, because nodes are privileged containers"
+
     def create(
         self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress
     ) -> KindCluster:

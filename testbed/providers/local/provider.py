@@ -42,6 +42,10 @@ class LocalProvider:
         found = host.detect()
         return found.problems() + found.remarks() + _instances(spec.nodes)
 
+    def privileged_access(self) -> str:
+        """Return what a container with access to its node can do."""
+        return "it can act as root on this host, because nodes share its kernel, its devices and its /sys"
+
     def create(
         self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress
     ) -> LocalCluster:
