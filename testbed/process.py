@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -261,6 +262,15 @@ def kill_all(processes: Iterable[ProcessId]) -> None:
         kill(each)
 
 
+def has_variable(process: ProcessId, variable: str, value: str) -> bool:
+    """Return True if exactly this process runs, with that value of an environment variable."""
+    try:
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return f"{variable}={value}".encode() in environment and process.alive
+
+
 def processes_with_variable(variable: str) -> dict[ProcessId, str]:
     """Return the processes of this host that have the environment variable, with its value. This finds orphaned processes."""
     prefix = f"{variable}=".encode()
@@ -320,9 +330,28 @@ def _signal(process: ProcessId, number: signal.Signals) -> bool:
     if not alive(process):
         return False
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, number)
+        handle = _open(process)
+        if handle is None:
+            os.kill(process.pid, number)
+            return True
+        try:
+            if not process.alive:  # another process got the ID before the handle was opened
+                return False
+            signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
         return True
     return False
+
+
+def _open(process: ProcessId) -> int | None:
+    """Return a handle that keeps naming the same process when its ID is used again; None if the kernel has no such handles."""
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError as refused:
+        if refused.errno in (errno.ENOSYS, errno.EPERM, errno.EINVAL):  # before Linux 5.3, or in a sandbox
+            return None
+        raise
 
 
 def _gone_within(process: ProcessId, seconds: float) -> bool:

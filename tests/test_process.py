@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -146,6 +147,32 @@ def test_a_process_that_reuses_the_id_of_a_dead_one_is_not_killed(tmp_path: Path
 
     assert process.alive(child)
     process.kill(child)
+
+
+def test_a_process_whose_id_is_reused_between_the_check_and_the_signal_is_not_signalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = started(tmp_path, "exec sleep 60")
+    before = ProcessId(child.pid, child.started - 1)
+    monkeypatch.setattr(process, "alive", lambda _: True)  # it was alive when that was checked
+
+    assert not process._signal(before, signal.SIGKILL)
+
+    monkeypatch.undo()
+    assert process.alive(child)
+    process.kill(child)
+
+
+def test_a_kernel_without_process_handles_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    child = started(tmp_path, "exec sleep 60")
+
+    process.kill(child)
+
+    assert not process.alive(child)
 
 
 def test_a_zombie_is_not_alive(tmp_path: Path) -> None:

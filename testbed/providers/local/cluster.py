@@ -189,7 +189,7 @@ class LocalCluster:
 
     def socket(self, node: str, path: str) -> Path:
         """Return the socket's path on this host, through the root of the node's first process."""
-        return Path(f"/proc/{self.node(node).machine.init.pid}/root{path}")
+        return Path(f"/proc/{self.node(node).machine.checked_pid()}/root{path}")
 
     def process_of(self, machine: str, component: str) -> ProcessId | None:
         """Return the process of a component that was started last; None if it never was."""

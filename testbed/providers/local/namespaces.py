@@ -6,16 +6,20 @@ others in its PID namespace. Mounts, links and network namespaces disappear with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import process
+from testbed.errors import TestbedError
 from testbed.process import Completed, ProcessId
 from testbed.providers.process_marks import MARK, mark_of
 from testbed.waiting import Budget, NotYet, eventually
 
 _BOOT = Budget("machine boot", 20, "a few mounts, which take seconds only on a very busy host")
+_FILES = {"mount": "mnt"}  # in /proc/PID/ns, where its name differs from nsenter's option
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -28,22 +32,48 @@ class Machine:
     init: ProcessId  # its first process
     own_root: bool  # False if it uses the host's file system
 
-    def enter(self, *, network_only: bool = False) -> list[str]:
-        """Return the `nsenter` command in front of a command that is to run in the machine."""
-        target = ["nsenter", "--target", str(self.init.pid), "--net"]
-        if network_only:
-            return [*target, "--"]
-        return [*target, "--uts", "--pid", *(["--mount", "--ipc"] if self.own_root else []), "--"]
+    @contextlib.contextmanager
+    def entering(self, *, network_only: bool = False) -> Iterator[list[str]]:
+        """Yield the `nsenter` command in front of a command that is to run in the machine. The block must last until it has entered.
+
+        The namespaces are opened before the first process is checked, so that a process that got its ID later is never entered.
+        """
+        kinds = ["net"] if network_only else ["net", "uts", "pid", *(["mount", "ipc"] if self.own_root else [])]
+        with contextlib.ExitStack() as opened:
+            options = []
+            for kind in kinds:
+                try:
+                    handle = os.open(f"/proc/{self.init.pid}/ns/{_FILES.get(kind, kind)}", os.O_RDONLY | os.O_CLOEXEC)
+                except OSError as gone:
+                    raise self._stopped() from gone
+                opened.callback(os.close, handle)
+                options.append(f"--{kind}=/proc/{os.getpid()}/fd/{handle}")
+            self.checked_pid()
+            yield ["nsenter", *options, "--"]
+
+    def checked_pid(self) -> int:
+        """Return the ID of the first process. Raise an error if it has ended, also if another process has got its ID."""
+        if not process.has_variable(self.init, MARK, mark_of(self.cluster)):
+            raise self._stopped()
+        return self.init.pid
 
     def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
         """Run a program in the machine and return its output."""
-        return process.run([*self.enter(), *argv], check=check, timeout=timeout, env=_environment(self.cluster))
+        with self.entering() as enter:
+            return process.run([*enter, *argv], check=check, timeout=timeout, env=_environment(self.cluster))
 
     def start(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> ProcessId:
         """Start a long-running program in the machine; return its process, not that of the nsenter in front of it."""
-        entering = process.start([*self.enter(), *argv], log=log, env={**_environment(self.cluster), **(env or {})})
         name = Path(argv[0]).name
-        return eventually(lambda: _only_child(entering, name, log), f"{name} to start", _BOOT, longest_pause=0.02)
+        with self.entering() as enter:
+            entering = process.start([*enter, *argv], log=log, env={**_environment(self.cluster), **(env or {})})
+            return eventually(lambda: _only_child(entering, name, log), f"{name} to start", _BOOT, longest_pause=0.02)
+
+    def _stopped(self) -> TestbedError:
+        return TestbedError(
+            f"{self.folder.name} of the cluster in {self.cluster} does not run: its first process, {self.init.pid}, has ended",
+            hint="dra-testbed status; then dra-testbed down, and up again",
+        )
 
     @property
     def alive(self) -> bool:

@@ -9,6 +9,7 @@ API server listens on its port, and nodes have a route to it. Other Services hav
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def claim_range(name: str, control_plane: Machine) -> Addresses:
                 "name",
                 "host",
                 "netns",
-                str(control_plane.init.pid),
+                str(control_plane.checked_pid()),
             ],
             check=False,
         )
@@ -83,8 +84,8 @@ def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, in
     link = f"node{index}"
     # The old end of the link of a node that was just killed may still exist.
     _batch(control_plane, [f"link del {link}"], check=False)
-    run(["ip", "link", "add", link, "netns", str(control_plane.init.pid), "type", "veth",
-         "peer", "name", "eth0", "netns", str(node.init.pid)])  # fmt: skip
+    run(["ip", "link", "add", link, "netns", str(control_plane.checked_pid()), "type", "veth",
+         "peer", "name", "eth0", "netns", str(node.checked_pid())])  # fmt: skip
     _batch(control_plane, [f"link set {link} master {BRIDGE} up"])
     others = (n for n in range(1, nodes + 1) if n != index)
     _batch(
@@ -131,6 +132,6 @@ def _routes() -> list[ipaddress.IPv4Network]:
 
 
 def _batch(machine: Machine | None, commands: Sequence[str], *, check: bool = True) -> Completed:
-    where = machine.enter(network_only=True) if machine else []
     text = "\n".join(commands) + "\n"
-    return run([*where, "ip", "-batch", "-"], input=text, check=check, hint="dra-testbed doctor")
+    with machine.entering(network_only=True) if machine else contextlib.nullcontext([]) as enter:
+        return run([*enter, "ip", "-batch", "-"], input=text, check=check, hint="dra-testbed doctor")

@@ -48,10 +48,10 @@ def api_server_ready(layout: Layout, addresses: Addresses, server: ProcessId | N
 
 def socket_answers(machine: Machine, server: ProcessId, path: str, log: Path) -> None:
     """Wait until a socket in a machine accepts connections."""
-    on_host = f"/proc/{machine.init.pid}/root{path}"
 
     def check() -> None:
         _check_running(server, path, log)
+        on_host = f"/proc/{machine.checked_pid()}/root{path}"
         with socket.socket(socket.AF_UNIX) as client:
             try:
                 client.connect(on_host)
