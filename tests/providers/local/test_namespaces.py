@@ -21,7 +21,7 @@ _SOON = Budget("first process started", 10, "test")
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A machine with a network namespace, or with that of this process where none can be made."""
+    """Start a machine with a network namespace, or with that of this process where none can be made."""
     try:
         process.run(["unshare", "--net", "true"])
         isolation = ["unshare", "--net"]
