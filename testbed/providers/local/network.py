@@ -133,5 +133,8 @@ def _routes() -> list[ipaddress.IPv4Network]:
 
 def _batch(machine: Machine | None, commands: Sequence[str], *, check: bool = True) -> Completed:
     text = "\n".join(commands) + "\n"
-    with machine.entering(network_only=True) if machine else contextlib.nullcontext([]) as enter:
+    entering: contextlib.AbstractContextManager[list[str]] = contextlib.nullcontext([])
+    if machine:
+        entering = machine.entering(network_only=True)
+    with entering as enter:
         return run([*enter, "ip", "-batch", "-"], input=text, check=check, hint="dra-testbed doctor")
