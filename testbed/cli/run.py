@@ -18,6 +18,7 @@ from testbed.models.config import TestbedConfig
 from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import FailOn, Keep, RunRequest, run_request
 from testbed.reporting import terminal
+from testbed.reporting.report import failed_in
 from testbed.runs.dry_run import RunPlan, plan_run
 from testbed.runs.execution import execute
 
@@ -67,6 +68,15 @@ class _Workers(click.IntRange):
     show_default=True,
     help="The lowest level of a requirement whose failure fails the run; others are shown and counted.",
 )
+@click.option(
+    "--known", is_flag=True, help="Failures that the driver file lists under `known` do not affect the exit code."
+)
+@click.option(
+    "--failed",
+    metavar="REPORT",
+    type=click.Path(path_type=Path),
+    help="Only what failed in the report in this folder, or has no answer there.",
+)
 @options.patience
 @click.option("--plan", is_flag=True, help="Show which requirements would be judged and which not; change nothing.")
 @options.output_format
@@ -89,7 +99,9 @@ def configured(words: Sequence[str]) -> TestbedConfig:
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
     of_run = {name: flags[name] for name in RunRequest.model_fields if name in flags}
-    of_run["profile"] = profiles.select_profile(flags["profile"], [*flags["tiers"], flags["keyword"].strip()])
+    of_run["failed"] = failed_in(flags["failed"]) if flags["failed"] else ()
+    narrowed_by = [*flags["tiers"], flags["keyword"].strip(), flags["failed"]]
+    of_run["profile"] = profiles.select_profile(flags["profile"], narrowed_by)
     of_testbed = _of_testbed(flags)
     if flags["testbed"] is None:
         return run_request(of_run, _new_testbed(of_testbed))

@@ -98,6 +98,14 @@ def describe(judged: Judged) -> str:
     return ", ".join([*shown, *([f"exempt {judged.exempt}"] if judged.exempt else [])])
 
 
+def describe_known(row: RequirementReport) -> list[str]:
+    """Return the line that says why a failure is known; none if it is not."""
+    if not row.known:
+        return []
+    until = f", until {row.known.until}" if row.known.until else ""
+    return [f"known: {row.known.reason}{f' ({row.known.link})' if row.known.link else ''}{until}"]
+
+
 def count_verdicts(rows: Iterable[RequirementReport]) -> str:
     """Return the number of requirements for each verdict in one line: `131 pass, 4 not-applicable`."""
     verdicts = [row.verdict for row in rows]
@@ -105,16 +113,30 @@ def count_verdicts(rows: Iterable[RequirementReport]) -> str:
 
 
 def exit_code(report: DriverConformanceReport) -> int:
-    """Return the exit code of `dra-testbed run`. Requirements about the cluster never decide it, except in the profile cluster."""
+    """Return the exit code of `dra-testbed run`. Requirements about the cluster never decide it, except in the profile cluster.
+
+    With --known, known failures do not count, but entries of `known` that do not hold any more do.
+    """
     rows = [row for row in report.requirements if row.about is decisive_subject(report.profile)]
-    if report.result is Result.FAILED:
+    if report.request.known and any(outdated(row, report.generated.at) for row in rows):
         return 1
-    if report.result is Result.INCOMPLETE:
-        seen = (
-            rows if report.finished else report.requirements
-        )  # the error that stopped the run may be about the cluster
+    failures = [row for row in rows if is_failure(row, report.request.fail_on)]
+    if not all(report.request.known and row.known for row in failures):
+        return 1
+    if report.result is Result.INCOMPLETE or not report.finished or any(map(_leaves_open, rows)):
+        # The error that stopped a run may be about the cluster.
+        seen = rows if report.finished else report.requirements
         return 3 if any(row.verdict is Verdict.ERROR for row in seen) else 4
     return 0
+
+
+def outdated(row: RequirementReport, at: str) -> str:
+    """Explain why an entry of `known` in the driver file does not hold any more in a run that started then; '' if it does."""
+    if row.known and row.verdict is Verdict.PASS:
+        return f"{row.id} passes now: remove it from spec.known of the driver file"
+    if row.known and row.known.until and row.verdict is Verdict.FAIL and row.known.until < at[:10]:
+        return f"{row.id} was to be fixed by {row.known.until}: fix it, or change spec.known of the driver file"
+    return ""
 
 
 def _leaves_open(row: RequirementReport) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from testbed.conformance import profiles
@@ -93,18 +93,29 @@ def apply_selection(choice: Choice, selected: bool) -> Choice:
 
 
 def plan(
-    requirements: Iterable[Requirement], facts: Facts, tiers: frozenset[str] = frozenset(), profile: str = FULL
+    requirements: Iterable[Requirement],
+    facts: Facts,
+    tiers: Collection[str] = (),
+    profile: str = FULL,
+    failed: Collection[str] = (),
 ) -> list[Choice]:
-    """Decide on all requirements of the profile. With `tiers`, requirements of other tiers are excluded."""
+    """Decide on all requirements of the profile. With `tiers` or IDs in `failed`, all others are excluded."""
     wanted = profiles.profile(profile)
-    return [_choose_of_tiers(each, facts, tiers) for each in requirements if wanted.has(each.id)]
+    return [_choose_among(each, facts, tiers, failed) for each in requirements if wanted.has(each.id)]
 
 
-def _choose_of_tiers(requirement: Requirement, facts: Facts, tiers: frozenset[str]) -> Choice:
+def is_selected(requirement: Requirement, tiers: Collection[str], failed: Collection[str]) -> bool:
+    """Return True if the options --tier and --failed leave a requirement in."""
+    return (not tiers or requirement.tier in tiers) and (not failed or requirement.id in failed)
+
+
+def _choose_among(requirement: Requirement, facts: Facts, tiers: Collection[str], failed: Collection[str]) -> Choice:
     choice = choose(requirement, facts)
-    if choice.verdict or not tiers or requirement.tier in tiers:
+    if choice.verdict or is_selected(requirement, tiers, failed):
         return choice
-    return Choice(requirement, Verdict.EXCLUDED, f"tier {requirement.tier} was not selected")
+    by_tier = tiers and requirement.tier not in tiers
+    reason = f"tier {requirement.tier} was not selected" if by_tier else "did not fail in the earlier report"
+    return Choice(requirement, Verdict.EXCLUDED, reason)
 
 
 def _absent_in_kubernetes(requirement: Requirement, facts: Facts) -> str:

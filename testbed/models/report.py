@@ -52,6 +52,14 @@ class Environment(Published):
     )
 
 
+class KnownFailure(Published):
+    """A failure that the driver file lists under `known`."""
+
+    reason: str
+    link: str = ""
+    until: str = Field("", description="Last day on which it counts as known. Empty: no limit.")
+
+
 class RequirementReport(Published):
     """One requirement. Without a verdict, the run ended before it was judged."""
 
@@ -67,6 +75,7 @@ class RequirementReport(Published):
     attempts: int = 0
     message: str = ""
     exempt: bool = Field(False, description="Whether it is not applicable because of an exemption in the driver file.")
+    known: KnownFailure | None = Field(None, description="What the driver file says about its failure under `known`.")
     evidence: str = Field("", description="Folder with evidence, relative to the report folder.")
 
 

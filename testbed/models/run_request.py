@@ -29,6 +29,12 @@ class ReportedRequest(Published):
     keyword: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         "", description="The -k expression of the tests that were judged. Empty: all."
     )
+    failed: tuple[str, ...] = Field(
+        (), description="Requirements that were repeated because they failed in an earlier report. Empty: all."
+    )
+    known: bool = Field(
+        False, description="Whether failures that the driver file lists under `known` do not affect the exit code."
+    )
     fail_on: FailOn = Field("must", description="Lowest level of a failed requirement that fails the run.")
 
 

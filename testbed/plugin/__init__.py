@@ -45,6 +45,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the lowest level of a requirement whose failure fails the run; default: must",
     )
     group.addoption(
+        "--known",
+        dest="dra_known",
+        action="store_true",
+        help="failures that the driver file lists under `known` do not affect the exit code",
+    )
+    group.addoption(
+        "--failed",
+        dest="dra_failed",
+        metavar="REPORT",
+        help="only what failed in the report in this folder, or has no answer there",
+    )
+    group.addoption(
         "--run-request",
         dest="dra_run_request",
         metavar="JSON",

@@ -207,9 +207,8 @@ class Controller:
         rows = []
         every = [entry.requirement for entry in known.entries]
         cases = {entry.requirement.id: entry.cases for entry in known.entries}
-        for planned in plan(
-            every, self.context.facts, frozenset(self.context.request.tiers), self.context.request.profile
-        ):
+        request = self.context.request
+        for planned in plan(every, self.context.facts, request.tiers, request.profile, request.failed):
             selected = tests.get(planned.requirement.id, [])
             choice = apply_selection(planned, bool(selected))
             self._decided[choice.requirement.id] = choice.verdict

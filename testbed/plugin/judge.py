@@ -12,7 +12,7 @@ from testbed.bringup import Testbed, health
 from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
-from testbed.conformance.selection import choose
+from testbed.conformance.selection import choose, is_selected
 from testbed.conformance.verdicts import is_observation, verdict_for
 from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
@@ -116,8 +116,8 @@ class Judge:
     def _is_requested(self, requirement: Requirement | None) -> bool:
         if requirement is None:
             return True
-        tiers = self.context.request.tiers
-        return profile(self.context.request.profile).has(requirement.id) and (not tiers or requirement.tier in tiers)
+        request = self.context.request
+        return profile(request.profile).has(requirement.id) and is_selected(requirement, request.tiers, request.failed)
 
     def _prepare(self, item: pytest.Item, requirement: Requirement) -> None:
         choice = choose(requirement, self.context.facts)

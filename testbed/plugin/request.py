@@ -9,6 +9,7 @@ from testbed import folders
 from testbed.conformance import catalogue, profiles
 from testbed.errors import UsageError
 from testbed.models.run_request import RunRequest, run_request
+from testbed.reporting import report
 
 
 def request_of(config: pytest.Config) -> RunRequest:
@@ -20,7 +21,9 @@ def request_of(config: pytest.Config) -> RunRequest:
         except ValidationError as wrong:
             raise UsageError(f"--run-request is not a run request: {wrong}", hint="use --testbed NAME") from wrong
     given = {name: getattr(option, f"dra_{name}", None) for name in RunRequest.model_fields}
-    narrowed_by = [option.keyword, option.markexpr, *option.dra_tiers, *_parts_of_suites(config)]
+    if option.dra_failed:
+        given["failed"] = report.failed_in(config.invocation_params.dir / option.dra_failed)
+    narrowed_by = [option.keyword, option.markexpr, option.dra_failed, *option.dra_tiers, *_parts_of_suites(config)]
     profile = profiles.select_profile(option.dra_profile, narrowed_by)
     return run_request({**given, "profile": profile, "keyword": option.keyword, "tests": config.args})
 

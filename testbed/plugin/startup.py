@@ -13,6 +13,7 @@ import pytest
 from testbed import bringup
 from testbed.bringup import sessions
 from testbed.conformance import leases, report_folder
+from testbed.conformance.assertions import require_assertions
 from testbed.conformance.context import RunContext
 from testbed.drivers.published.missing import find_missing
 from testbed.errors import TestbedError, UsageError
@@ -35,6 +36,7 @@ def start(config: pytest.Config) -> None:
     """Register the hooks of this process: a worker's, or the controller's."""
     shipped = getattr(config, "workerinput", {}).get(WORKER_KEY)
     if not shipped:
+        _require_assertions()
         check_settings(config)
     context = RunContext.from_json(shipped) if shipped else _decided(config)
     set_patience(context.request.patience)
@@ -48,6 +50,13 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(serial_tests.DeferredToController(), "dra-testbed-serial-tests")
     else:
         _register_controller(config, context)
+
+
+def _require_assertions() -> None:
+    try:
+        require_assertions()
+    except UsageError as ignored:
+        pytest.exit(str(ignored), returncode=ignored.exit_code)
 
 
 def _register_controller(config: pytest.Config, context: RunContext) -> None:

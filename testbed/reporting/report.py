@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,18 +18,20 @@ from testbed.conformance.results import (
     count,
     decisive_subject,
     is_narrowed,
+    outdated,
     result_of,
     subject_of,
     unjudged_musts,
     was_tested,
 )
 from testbed.conformance.verdicts import verdict_of_attempts, worst
-from testbed.errors import Incomplete
-from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
+from testbed.errors import Incomplete, UsageError
+from testbed.models.report import ClusterReport, DriverConformanceReport, KnownFailure, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
 from testbed.reporting import junit
 
 FILE = "report.yaml"
+_TO_REPEAT = {None, Verdict.FAIL, Verdict.FLAKY, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED}
 
 
 def build(log: Sequence[Event]) -> DriverConformanceReport:
@@ -43,7 +46,10 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
         if each["event"] == "test-finished":
             tests[each["id"]].append(each)
     profile = began.get("profile", FULL)
-    rows = tuple(_row(facts, tests[facts["id"]], profile) for facts in _known(log))
+    known = {each["id"]: each for each in began.get("known", ())}
+    rows = tuple(
+        _row({**facts, "known": known.get(facts["id"])}, tests[facts["id"]], profile) for facts in _selected(log)
+    )
     scope = _scope(began, rows, finished=log[-1]["event"] == "run-finished")
     decisive = [row for row in rows if row.about is decisive_subject(profile)]
     result = result_of(decisive, scope)
@@ -54,7 +60,11 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
             "request": began.get("request", {}),
             "result": result,
             "judged": count(decisive),
-            "reasons": (*_before_the_suites(log), *_reasons(decisive, result, scope)),
+            "reasons": (
+                *_before_the_suites(log),
+                *_reasons(decisive, result, scope),
+                *(f"known: {why}" for row in rows if (why := outdated(row, began["generated"]["at"]))),
+            ),
             "cluster": _cluster(rows, scope),
             "finished": scope.finished,
             "seconds": round(log[-1]["time"] - began["time"], 1),
@@ -74,7 +84,23 @@ def write(folder: Path) -> DriverConformanceReport:
     return made
 
 
-def _known(log: Sequence[Event]) -> list[dict[str, Any]]:
+def failed_in(folder: Path) -> tuple[str, ...]:
+    """Return the requirements that failed or have no answer in a report. UsageError if there is no report, or none of them."""
+    file = folder / FILE if folder.is_dir() else folder
+    try:
+        content = yaml.safe_load(file.read_text("utf-8"))
+        earlier = DriverConformanceReport.model_validate_json(json.dumps(content))
+    except (OSError, ValueError, TypeError, yaml.YAMLError) as unreadable:
+        raise UsageError(
+            f"--failed: {file} is not a report of this version", hint="name a report folder"
+        ) from unreadable
+    found = tuple(row.id for row in earlier.requirements if row.verdict in _TO_REPEAT)
+    if not found:
+        raise UsageError(f"--failed: nothing failed in {file}", hint="leave out --failed")
+    return found
+
+
+def _selected(log: Sequence[Event]) -> list[dict[str, Any]]:
     """Return all requirements of the run, with what was decided about them before the tests."""
     found = {facts["id"]: facts for each in log if each["event"] == "selected" for facts in each["requirements"]}
     return [found[key] for key in sorted(found)]
@@ -110,8 +136,13 @@ def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> Requirem
         attempts=max((len(attempts) for attempts in by_test.values()), default=0),
         message=message if verdict is not Verdict.PASS else "",
         exempt=facts.get("exempt", False),
+        known=_known_failure(facts["known"]),
         evidence=next((each["evidence"] for each in explaining if each["evidence"]), ""),
     )
+
+
+def _known_failure(declared: dict[str, str] | None) -> KnownFailure | None:
+    return KnownFailure(**{name: declared[name] for name in declared if name != "id"}) if declared else None
 
 
 def _explaining(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:
@@ -126,7 +157,7 @@ def _scope(began: Event, rows: Sequence[RequirementReport], *, finished: bool) -
     return Scope(
         finished=finished,
         tested=any(map(was_tested, rows)),
-        narrowed=is_narrowed(began.get("profile", FULL), request.get("keyword")),
+        narrowed=is_narrowed(began.get("profile", FULL), request.get("keyword"), request.get("failed")),
         read_only=began["environment"].get("read_only", False),
         fail_on=request.get("fail_on", "must"),
     )

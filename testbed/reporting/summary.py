@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.conformance import events, report_folder
-from testbed.conformance.results import count_verdicts, decisive_subject, describe
+from testbed.conformance.results import count_verdicts, decisive_subject, describe, describe_known
 from testbed.errors import TestbedError
 from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Level, Subject, Verdict
@@ -119,7 +119,7 @@ def _explanation(row: RequirementReport) -> str:
     """Return the sentence, the first line of the message, and the likely cause."""
     said = row.message.splitlines()
     causes = [line.strip() for line in said[1:] if line.strip().startswith("likely cause:")]
-    return "<br>→ ".join(_plain(text[:_LONGEST]) for text in (row.sentence, *said[:1], *causes))
+    return "<br>→ ".join(_plain(text[:_LONGEST]) for text in (row.sentence, *said[:1], *causes, *describe_known(row)))
 
 
 def _plain(text: str) -> str:

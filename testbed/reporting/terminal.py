@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from testbed.conformance.results import count_verdicts, decisive_subject, describe
+from testbed.conformance.results import count_verdicts, decisive_subject, describe, describe_known
 from testbed.models.report import ClusterReport, DriverConformanceReport, RequirementReport
 from testbed.models.requirement_enums import Subject, Verdict
 from testbed.progress import Screen
@@ -99,4 +99,4 @@ def _not_judged(rows: Sequence[RequirementReport]) -> list[str]:
 def _explanation(row: RequirementReport) -> str:
     said = row.message.splitlines()
     because = [line.strip() for line in said if line.strip().startswith("likely cause:")]
-    return "\n→ ".join([row.sentence, *said[:1], *because])
+    return "\n→ ".join([row.sentence, *said[:1], *because, *describe_known(row)])

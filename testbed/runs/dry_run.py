@@ -42,7 +42,7 @@ def plan_run(request: RunRequest) -> RunPlan:
     entries = catalogue.read([folders.data("suites")]).entries
     by_id = {entry.requirement.id: entry for entry in entries}
     every = [entry.requirement for entry in entries]
-    choices = selection.plan(every, found, frozenset(request.tiers), request.profile)
+    choices = selection.plan(every, found, request.tiers, request.profile, request.failed)
     decided = (_decision(choice, by_id[choice.requirement.id], matching) for choice in choices)
     return RunPlan(testbed, found, tuple(decided))
 

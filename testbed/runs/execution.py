@@ -5,6 +5,7 @@ from __future__ import annotations
 from testbed import bringup
 from testbed.bringup import Testbed, planning
 from testbed.conformance import report_folder
+from testbed.conformance.assertions import require_assertions
 from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
 from testbed.drivers import refuse_wrong_names
@@ -20,6 +21,7 @@ from testbed.waiting import set_patience
 
 def execute(request: RunRequest) -> int:
     """Judge the driver and return the exit code. Everything that can be checked without changing anything is checked first."""
+    require_assertions()
     if request.keyword:
         pytest_process.matching_tests(request.keyword)
     set_patience(request.patience)  # for the testbed, which is made in this process

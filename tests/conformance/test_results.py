@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from testbed.conformance.results import Scope, count, describe, exit_code, is_narrowed, result_of
-from testbed.models.report import DriverConformanceReport, RequirementReport
+from testbed.conformance.results import Scope, count, describe, exit_code, is_narrowed, outdated, result_of
+from testbed.models.report import DriverConformanceReport, Generated, KnownFailure, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
 from testbed.models.run_request import FailOn, ReportedRequest
 
@@ -142,3 +142,31 @@ def test_the_counts_are_of_applicable_requirements() -> None:
     judged = count(rows)
     assert (judged.must.passed, judged.must.applicable) == (1, 3)
     assert describe(judged) == "MUST 1 of 3, SHOULD 0 of 1, MAY 1 of 1, exempt 1"
+
+
+def _known_code(*rows: Row, known: bool = True) -> int:
+    report: dict[str, Any] = {
+        "requirements": rows,
+        "result": result_of(rows, Scope()),
+        "profile": "full",
+        "finished": True,
+        "generated": Generated(at="2026-11-20T00:00:00+00:00", suite="", catalogue="", python="", pytest=""),
+        "request": ReportedRequest(known=known),
+    }
+    return exit_code(DriverConformanceReport.model_construct(**report))
+
+
+def test_known_failures_cost_no_exit_code_with_the_option_and_the_result_stays_failed() -> None:
+    known = _row(Verdict.FAIL, known=KnownFailure(reason="the pool is ignored", until="2026-11-20"))
+    assert _known_code(known) == 0
+    assert _known_code(known, known=False) == 1
+    assert _known_code(known, _row(Verdict.FAIL)) == 1
+    assert _known_code(known, _row(Verdict.TIMEOUT)) == 4
+    assert result_of([known], Scope()) is Result.FAILED
+
+
+@pytest.mark.parametrize(("verdict", "until"), [(Verdict.PASS, ""), (Verdict.FAIL, "2026-11-19")])
+def test_a_known_failure_that_passes_or_is_past_its_date_costs_the_exit_code(verdict: Verdict, until: str) -> None:
+    row = _row(verdict, known=KnownFailure(reason="the pool is ignored", until=until))
+    assert outdated(row, "2026-11-20T00:00:00+00:00").startswith("T-001 ")
+    assert _known_code(row) == 1

@@ -78,3 +78,20 @@ def _on_other_suites(judge: Judge, pytester: pytest.Pytester, *words: str) -> An
     judge(_TWO, "--collect-only")  # writes the file
     (pytester.path / "test_suite.py").rename(suites / "test_ours.py")
     return judge("", *words)
+
+
+def test_only_what_failed_in_an_earlier_report_is_repeated(judge: Judge) -> None:
+    tests = "@required(1)\ndef test_a():\n    pass\n\n@required(2)\ndef test_b():\n    assert {}\n"
+    assert judge(tests.format(0)).verdicts == {"T-001": "pass", "T-002": "fail"}
+    again = judge(tests.format(1), "--failed", "out")
+    assert again.verdicts == {"T-001": "excluded", "T-002": "pass"}
+    assert (again.report.result, again.result.ret) == ("partial", 0)
+
+
+def test_the_suites_do_not_run_with_a_python_that_ignores_assertions(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    run = judge("@required(1)\ndef test_a():\n    assert 0\n", in_subprocess=True)
+    assert run.result.ret == 2
+    assert "this Python ignores assertions" in run.output

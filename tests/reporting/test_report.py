@@ -294,3 +294,47 @@ def test_the_table_groups_unjudged_requirements_by_reason_and_the_report_lists_a
     assert "  2 not-applicable: the driver file does not declare [x]\n" in shown.get()
     assert "  1 cluster-unsupported: needs A, which is off\n" in shown.get()
     assert [row.id for row in made.requirements] == ids
+
+
+def test_known_failures_are_shown_and_outdated_ones_reported() -> None:
+    known = [
+        {"id": "T-001", "reason": "the pool is ignored", "link": "https://a.example/12"},
+        {"id": "T-002", "reason": "slow"},
+    ]
+    log = _log(_done(1, "fail"), _done(2, "pass"), known=[_known(1), _known(2)])
+    made = report.build([{**log[0], "known": known, "request": {"known": True}}, *log[1:]])
+    console = Console(width=120)
+    with console.capture() as shown:
+        terminal.print_verdict(made, console)
+    assert "→ known: the pool is ignored (https://a.example/12)" in shown.get()
+    assert made.result is Result.FAILED
+    assert "known: T-002 passes now: remove it from spec.known of the driver file" in made.reasons
+    assert exit_code(made) == 1
+
+
+def test_what_failed_or_has_no_answer_can_be_read_from_a_report(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    report_folder.start_report(log.folder)
+    known = [_known(number) for number in (1, 2, 3)]
+    for each in [*_log(_done(1, "fail"), _done(2, "pass"), known=known, end=False)]:
+        log.write(**{key: value for key, value in each.items() if key != "time"})
+    report.write(tmp_path)
+    assert report.failed_in(tmp_path) == report.failed_in(tmp_path / "report.yaml") == ("T-001", "T-003")
+
+
+@pytest.mark.parametrize("content", [None, "", "[", "kind: Pod"])
+def test_a_report_that_cannot_be_read_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "report.yaml").write_text(content)
+    with pytest.raises(UsageError, match=r"report\.yaml is not a report"):
+        report.failed_in(tmp_path)
+
+
+def test_a_report_without_failures_is_refused(tmp_path: Path) -> None:
+    log = EventLog(tmp_path)
+    report_folder.start_report(log.folder)
+    for each in _log(_done(1, "pass"), known=[_known(1)]):
+        log.write(**{key: value for key, value in each.items() if key != "time"})
+    report.write(tmp_path)
+    with pytest.raises(UsageError, match="nothing failed in"):
+        report.failed_in(tmp_path)
