@@ -9,11 +9,13 @@ from testbed import binaries, folders
 from testbed.binaries import Lock
 from testbed.drivers import expected_nodes, load_with_companions
 from testbed.drivers.expected_slices import expected_slices
+from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
 from testbed.kube.client import Kube
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile
 from testbed.models.gates import check_gates, check_runtime_config, check_skew
+from testbed.providers import provider
 from testbed.providers.base import ClusterSpec
 
 
@@ -48,8 +50,21 @@ def resolve(config: TestbedConfig) -> ResolvedConfig:
     check_gates(config.feature_gates, lock.gates)
     check_runtime_config(config.runtime_config, lock.resource_versions)
     drivers = load_with_companions(config.driver) if config.driver else ()
+    check_needs(config.provider, drivers)
     _check_hardware(config, drivers)
     return ResolvedConfig(config, lock, kubelet_lock, drivers, _cluster_spec(config, lock, kubelet_lock, drivers))
+
+
+def check_needs(provider_name: str, drivers: Collection[DriverFile]) -> None:
+    """Raise UsageError if the provider's nodes lack something that a driver needs."""
+    offered = provider(provider_name).node_facilities()
+    for each in drivers:
+        missing = sorted(set(each.spec.needs).difference(offered))
+        if missing:
+            raise UsageError(
+                f"spec.needs: driver {each.name} needs {' and '.join(missing)}, which nodes of provider {provider_name} do not offer",
+                hint="use a cluster that does: --provider existing",
+            )
 
 
 def _check_hardware(config: TestbedConfig, drivers: Collection[DriverFile]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.gates import find_gates
+from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import expected_nodes
 from testbed.drivers.published.holders import HeldDevice, devices_held_by_others, summarize
@@ -16,8 +17,6 @@ from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
-
-_SHARED = "allowMultipleAllocations"
 
 
 def gather(
@@ -33,10 +32,7 @@ def gather(
     version = str(kube.request("GET", "/version")["gitVersion"])
     defaults = default_gates(version)
     gates = find_gates(kube, version, defaults, may_create=Capability.MAKE_OBJECTS in capabilities)
-    published, shared = (
-        _count_by_node(pools(without_other_devices(everything, others, driver), driver), having)
-        for having in ("", _SHARED)
-    )
+    published = _count_by_node(pools(ordinary, driver))
     return Facts(
         kubernetes=version,
         nodes=len(nodes),
@@ -47,11 +43,10 @@ def gather(
         gates=gates.on,
         gates_assumed=gates.assumed,
         default_gates=defaults,
-        network_devices=published[""],
-        shared_devices=sum(shared[node] for node in {*nodes, ""}),
         max_node_devices=max((published[node] for node in nodes), default=0) + published[""],
         reserved_classes=reserved_kinds(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
+        given=driver_file.given,
         held_by_others=summarize(one for one in held if one.node in {*nodes, ""}),
     )
 
@@ -66,12 +61,11 @@ def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
     return [each["status"].get("nodeInfo", {}).get("kubeletVersion", "") for each in found]
 
 
-def _count_by_node(found: Iterable[Pool], having: str = "") -> Counter[str]:
-    """Return the number of devices of each node, or only of devices with that field. Key '' counts devices that all nodes can use."""
+def _count_by_node(found: Iterable[Pool]) -> Counter[str]:
+    """Return the number of devices of each node. Key '' counts devices that all nodes can use."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
-        devices = [device for device in one["spec"].get("devices") or () if not having or device.get(having)]
-        each[one["spec"].get("nodeName", "")] += len(devices)
+        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
     return each
 
 
@@ -81,11 +75,12 @@ def expected_facts(
     features: frozenset[str] = frozenset(),
     gates: Mapping[str, bool] | None = None,
     kubelet: str = "",
+    given: frozenset[str] = frozenset(GIVEN),
 ) -> Facts:
     """Return the facts of a testbed that will be made. All capabilities are assumed: only a running cluster shows which it lacks."""
     able = frozenset(each.value for each in Capability)
     on, defaults = default_gates(kubernetes, gates or {}), default_gates(kubernetes)
-    return Facts(kubernetes, nodes, 0, able, features, on, kubelet=kubelet, default_gates=defaults)
+    return Facts(kubernetes, nodes, 0, able, features, on, kubelet=kubelet, default_gates=defaults, given=given)
 
 
 def default_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:

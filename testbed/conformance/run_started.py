@@ -35,7 +35,12 @@ def run_started(request: RunRequest, driver: Path, environment: Environment) -> 
             "python": platform.python_version(),
             "pytest": pytest.__version__,
         },
-        "subject": {"driver": driver_file.driver, "driver_file": driver_file.name, "digest": f"sha256:{digest}"},
+        "subject": {
+            "driver": driver_file.driver,
+            "driver_file": driver_file.name,
+            "digest": f"sha256:{digest}",
+            "version": driver_file.spec.version,
+        },
         "environment": {**environment.model_dump(mode="json"), "hardware": driver_file.hardware},
         "profile": request.profile,
         "patience": request.patience,

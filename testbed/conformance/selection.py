@@ -7,13 +7,18 @@ from dataclasses import dataclass
 
 from testbed.conformance import profiles
 from testbed.conformance.profiles import FULL
-from testbed.conformance.requirement import Requirement
+from testbed.conformance.requirement import GIVEN, Requirement
 from testbed.models import features
+from testbed.models.driver_file import MAX_ALLOCATION
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.providers.base import Capability
 
 _CREATING = (Tier.E2E, Tier.DISRUPTIVE)  # their tests create pods and claims
-_MAX_ALLOCATION = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
+_DECLARED = {
+    "local": "network-attached devices (spec.devices.belongTo)",
+    "few": f"more than {MAX_ALLOCATION} devices for each node (spec.devices.perNode)",
+    "unshared": "ordinary devices that several claims can share (spec.optional.capacity.class)",
+}
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ class Facts:
     `default_gates` are the gates that are on by default in this version.
     `gates_assumed` are gates whose state could not be observed: they are assumed to have the defaults of this Kubernetes version.
     `reserved_classes` are the classes of the driver file whose devices no request for ordinary devices, or for another class, can get.
-    Of the ordinary devices that are published, `network_devices` belong to no node, `shared_devices` can be allocated to several claims,
-    and `max_node_devices` is how many the node with the most has.
+    `max_node_devices` is how many ordinary devices the node with the most can use.
+    `given` are the assumptions about ordinary devices (keys of GIVEN) that the driver file makes true.
     """
 
     kubernetes: str
@@ -38,13 +43,12 @@ class Facts:
     gates: frozenset[str] = frozenset()
     min_node_devices: int = 0
     reserved_classes: frozenset[str] = frozenset()
-    network_devices: int = 0
-    shared_devices: int = 0
     max_node_devices: int = 0
     kubelet: str = ""
     held_by_others: str = ""
     gates_assumed: frozenset[str] = frozenset()
     default_gates: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset(GIVEN)
 
     @property
     def oldest(self) -> str:
@@ -71,10 +75,10 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     if undeclared:
         reason = features.explain_missing(requirement.features, facts.features)
         return Choice(requirement, Verdict.NOT_APPLICABLE, reason, exempt=undeclared <= features.EXEMPTIBLE.keys())
-    absent = _absent_in_kubernetes(requirement, facts)
+    absent = _not_given(requirement, facts) or _absent_in_kubernetes(requirement, facts)
     if absent:
         return Choice(requirement, Verdict.NOT_APPLICABLE, absent)
-    lacking = _lacking(requirement, facts) or _not_given(requirement, facts)
+    lacking = _lacking(requirement, facts) or _too_many(requirement, facts)
     if lacking:
         return Choice(requirement, Verdict.CLUSTER_UNSUPPORTED, lacking)
     return Choice(requirement)
@@ -162,20 +166,20 @@ def _short(requirement: Requirement, facts: Facts) -> str:
 
 
 def _not_given(requirement: Requirement, facts: Facts) -> str:
-    """Return which assumption of the requirement about devices is not true; '' if all are, also if the driver publishes none."""
-    network, most, shared = facts.network_devices, facts.max_node_devices, facts.shared_devices
-    one_allocation = (
-        f"needs all devices of a node in one allocation of at most {_MAX_ALLOCATION}, there is a node with {most}"
+    """Return which declaration of the driver file contradicts an assumption of the requirement about devices; '' if none does."""
+    return "; ".join(
+        f"the driver file declares {_DECLARED[word]}" for word in requirement.given if word not in facts.given
     )
-    reasons = {
-        "local": f"needs devices that all belong to nodes, there are {network} that do not" if network else "",
-        "few": one_allocation if most > _MAX_ALLOCATION else "",
-        "unshared": f"needs devices for one claim at a time, there are {shared} that claims can share"
-        if shared
-        else "",
-    }
-    reason = next((reasons[word] for word in requirement.given if reasons[word]), "")
-    return f"{reason} (spec.otherDevices of the driver file excludes devices)" if reason else ""
+
+
+def _too_many(requirement: Requirement, facts: Facts) -> str:
+    """Return how many devices a node can use, if an allocation cannot contain all of them; '' if it can, or if it does not have to."""
+    if "few" not in requirement.given or facts.max_node_devices <= MAX_ALLOCATION:
+        return ""
+    return (
+        f"needs all devices of a node in one allocation of at most {MAX_ALLOCATION}, "
+        f"there is a node with {facts.max_node_devices} (spec.devices.others of the driver file excludes devices)"
+    )
 
 
 def _needed(requirement: Requirement) -> set[str]:

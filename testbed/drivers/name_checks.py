@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
+from testbed.models.names import short_name
 
 _FORBIDDEN = 403
 _RESOURCE = "resource.k8s.io/v1"
@@ -88,7 +89,8 @@ def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
         return
     known = [each["metadata"]["name"] for each in found]
     special = driver_file.classes.model_dump(by_alias=True, exclude_none=True)
-    wanted = {"deviceClass": driver_file.device_class, **{f"classes.{key}": name for key, name in special.items()}}
+    ordinary = {f"devices.classes[{index}]": name for index, name in enumerate(driver_file.devices.classes)}
+    wanted = {**ordinary, **{f"optional.{key}.class": name for key, name in special.items()}}
     for key, name in wanted.items():
         if name not in known:
             yield _unknown_name(key, f"the cluster has no DeviceClass {name}", name, known)
@@ -113,17 +115,17 @@ def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
     Devices without any attribute or capacity are left to the tests.
     """
     is_real = driver_file.hardware == "unknown"
-    examples, sharing, own = driver_file.examples, driver_file.sharing, f"{driver_file.driver}/"
+    examples, sharing, driver = driver_file.examples, driver_file.sharing, driver_file.driver
     devices = [device for each in _slices(kube, driver_file) for device in each["spec"].get("devices") or ()]
     for key, kind, wanted, required in (
-        ("probe.identityAttribute", "attribute", driver_file.probe.identity_attribute, True),
-        ("examples.attribute", "attribute", examples.attribute, is_real),
-        ("examples.capacity", "capacity", examples.capacity, is_real),
-        ("examples.matchAttribute", "attribute", examples.match_attribute, False),
-        ("sharing.capacity", "capacity", sharing.capacity if sharing else "", False),
+        ("devices.identity.attribute", "attribute", driver_file.identity_attribute, True),
+        ("devices.examples.attribute", "attribute", examples.attribute, is_real),
+        ("devices.examples.capacity", "capacity", examples.capacity, is_real),
+        ("devices.examples.match", "attribute", examples.match_attribute, False),
+        ("optional.capacity.name", "capacity", sharing.capacity if sharing else "", False),
     ):
-        published = {name.removeprefix(own) for each in devices for name in each.get(_KEYS[kind]) or ()}
-        name = wanted.removeprefix(own)
+        published = {short_name(name, driver) for each in devices for name in each.get(_KEYS[kind]) or ()}
+        name = short_name(wanted, driver)
         if wanted and published and name not in published and (required or _has_near_match(name, published)):
             yield _unknown_name(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
 

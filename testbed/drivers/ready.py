@@ -79,7 +79,7 @@ def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
     if missing:
         raise NotYet("; ".join(missing))
     found = pools(kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"), driver)
-    _check_pools(found, wanted if driver_file.nodes.own_slices else frozenset())
+    _check_pools(found, wanted if driver_file.are_devices_local else frozenset())
 
 
 def _check_pools(found: list[Pool], wanted: frozenset[str]) -> None:
@@ -171,7 +171,7 @@ _CAUSES = {
     "StartError": _NODE,
     "OOMKilled": "the container has no memory limit, so the node ran out of memory",
     "no pod of the driver": "check the DaemonSet's events, and spec.pods.selector and spec.nodes.selector of the driver file",
-    f"only for {_NETWORK}": "if all devices are network-attached, set spec.nodes.ownSlices: false; otherwise see the log above",
+    f"only for {_NETWORK}": "if all devices are network-attached, set spec.devices.belongTo: network; otherwise see the log above",
     "no ResourceSlice": "the driver is Ready but publishes nothing: check its log above, its RBAC, and which hardware it finds",
     "slices of generation": "the driver published only a part of a pool: a generation must have resourceSliceCount slices",
     "ContainerCreating": _SLOW,

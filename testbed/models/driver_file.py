@@ -5,54 +5,35 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from testbed.errors import UsageError
-from testbed.models.driver_sections import Classes, Configuration, Control, Examples, Sharing, Toleration, check_regex
+from testbed.models import document
+from testbed.models.document import Problem, format_location
+from testbed.models.driver.devices import Devices, Examples
+from testbed.models.driver.install import ExistingFile, Install
+from testbed.models.driver.probe import Probe
+from testbed.models.driver.unsupported import unsupported_keys
+from testbed.models.driver_sections import (
+    Budgets,
+    Classes,
+    Configuration,
+    Control,
+    Known,
+    OptionalFeatures,
+    SharedCapacity,
+    Toleration,
+)
 from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived_features
-from testbed.models.names import DriverName, LabelName, ObjectName, Selector
-from testbed.models.strict import Strict, existing_file, load
+from testbed.models.names import DriverName, LabelName, Selector
+from testbed.models.strict import Strict, check, file_error
 
-ExistingFile = Annotated[Path, AfterValidator(existing_file)]
-
-
-def _check_probe_pattern(text: str) -> str:
-    known = {"id", "name"} & re.compile(check_regex(text)).groupindex.keys()
-    if not known:
-        raise ValueError("needs a group named id or name, such as (?P<id>…)")
-    if len(known) > 1:
-        raise ValueError("has both a group id and a group name, but must have only one of them")
-    return text
-
-
-class Install(Strict):
-    """How to install the driver."""
-
-    manifests: tuple[ExistingFile, ...] = Field(
-        min_length=1, description="Templates of the manifests, relative to this file."
-    )
-    built_in_image: bool = Field(
-        False, description="Whether the variable `image` is set to the driver image that dra-testbed builds."
-    )
-    images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
-    variables: dict[str, Any] = Field(default_factory=dict, description="Variables of the templates.")
-    variables_from_files: dict[str, ExistingFile] = Field(
-        default_factory=dict, description="Variables whose values are read from files, relative to this file."
-    )
-
-    @model_validator(mode="after")
-    def _set_each_variable_once(self) -> Install:
-        if self.built_in_image and "image" in self.variables:
-            raise ValueError("sets the variable image, which builtInImage sets too")
-        duplicates = sorted(self.variables.keys() & self.variables_from_files.keys())
-        if duplicates:
-            raise ValueError(f"sets the variable {duplicates[0]} both in variables and in variablesFromFiles")
-        return self
+Need = Literal["nri", "host-devices"]
+MAX_ALLOCATION = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
 
 
 class Pods(Strict):
@@ -66,49 +47,34 @@ class Pods(Strict):
 class Nodes(Strict):
     """The nodes on which the driver must run. By default, all that accept the tests' pods."""
 
+    MOVED: ClassVar[Mapping[str, str]] = {"ownSlices": "spec.devices.belongTo: node, or network for ownSlices: false"}
+
     selector: dict[str, str] = Field(default_factory=dict, description="Labels of these nodes.")
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="Labels that these nodes need. They are set on nodes that dra-testbed makes, and required of others.",
+    )
     tolerations: tuple[Toleration, ...] = Field(
         (), description="Tolerations of the tests' pods. Nodes with other taints are left out."
     )
-    own_slices: bool = Field(
-        True, description="Whether each node has ResourceSlices of its own. false: all devices are network-attached."
-    )
-
-
-class Probe(Strict):
-    """How a container shows which devices it got."""
-
-    command: tuple[str, ...] = Field(min_length=1, description="Command that runs in the container.")
-    matches: Annotated[str, AfterValidator(_check_probe_pattern)] = Field(
-        description="Regular expression for lines of the command's output. The group `id` is the value of identityAttribute; "
-        "the group `name` is the device's name in the ResourceSlices of the node."
-    )
-    identity_attribute: str = Field(
-        "", description="Attribute with a unique value for each device. Absent: there is none."
-    )
-
-    @model_validator(mode="after")
-    def _identity(self) -> Probe:
-        if not self.shows_names and not self.identity_attribute:
-            raise ValueError("has a group id in matches, but no identityAttribute to compare it with")
-        return self
-
-    @property
-    def shows_names(self) -> bool:
-        """Return True if containers show the names of devices rather than an attribute."""
-        return "name" in re.compile(self.matches).groupindex
-
-    def ids(self, output: str) -> tuple[str, ...]:
-        """Return what a command's output shows of devices, sorted: their names, or the values of the attribute."""
-        group = "name" if self.shows_names else "id"
-        return tuple(sorted(found[group] for found in re.finditer(self.matches, output, re.MULTILINE)))
 
 
 class DriverSpec(Strict):
     """What the testbed needs to know about a driver."""
 
+    MOVED: ClassVar[Mapping[str, str]] = {
+        "deviceClass": "spec.devices.classes, which is a list",
+        "examples": "spec.devices.examples, where matchAttribute is match",
+        "otherDevices": "spec.devices.others",
+        "classes": "spec.optional, as NAME: {class: CLASS}",
+        "sharing": "spec.optional.capacity, where capacity is name",
+    }
+
     driver: DriverName = Field(description="Name of the driver in ResourceSlices and claims.")
-    device_class: ObjectName = Field(description="DeviceClass that selects the driver's ordinary devices.")
+    version: str = Field("", description="Version of the driver, for reports.")
+    needs: tuple[Need, ...] = Field(
+        (), description="What nodes must offer: nri, host-devices. Where it is missing, nothing is judged."
+    )
     install: Install | None = Field(None, description="How to install the driver. Absent: it is installed already.")
     companions: tuple[ExistingFile, ...] = Field(
         (),
@@ -116,26 +82,31 @@ class DriverSpec(Strict):
     )
     pods: Pods
     nodes: Nodes = Nodes()
+    devices: Devices
     probe: Probe
-    features: tuple[Feature, ...] = Field((), description="Optional features of the driver that no other key declares.")
     exempt: tuple[Exemption, ...] = Field(
         (),
         description="Features that this kind of driver cannot have. The report lists them, and their requirements are not judged.",
     )
-    examples: Examples = Examples()
-    classes: Classes = Classes()
-    sharing: Sharing | None = None
-    other_devices: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict,
-        description="Devices that deviceClass does not select: names of attributes with shell patterns (*, ?) of their values.",
-    )
+    features: tuple[Feature, ...] = Field((), description="Optional features of the driver that no other key declares.")
+    optional: OptionalFeatures = OptionalFeatures()
     configuration: Configuration | None = Field(None, description="Configuration of devices. Absent: it is not judged.")
     control: Control | None = Field(None, description="How tests change the hardware. Absent: it cannot be changed.")
+    budgets: Budgets | None = None
+    known: tuple[Known, ...] = Field((), description="Failures that the vendor knows of.")
 
     @model_validator(mode="after")
-    def _needs_amounts_for_shared_devices(self) -> DriverSpec:
-        if bool(self.classes.capacity) != bool(self.sharing):
-            raise ValueError("has only one of classes.capacity and sharing, but needs both or neither")
+    def _needs_an_attribute_for_ids(self) -> DriverSpec:
+        if self.probe.shows_ids and not self.devices.identity:
+            raise ValueError("has a group id in probe, but no devices.identity to compare it with")
+        return self
+
+    @model_validator(mode="after")
+    def _lists_each_known_failure_once(self) -> DriverSpec:
+        ids = [each.id for each in self.known]
+        duplicates = sorted({each for each in ids if ids.count(each) > 1})
+        if duplicates:
+            raise ValueError(f"lists {duplicates[0]} more than once in known")
         return self
 
 
@@ -166,12 +137,17 @@ class DriverFile(Strict):
     @property
     def device_class(self) -> str:
         """Return the DeviceClass of the driver's ordinary devices."""
-        return self.spec.device_class
+        return self.spec.devices.classes[0]
+
+    @property
+    def devices(self) -> Devices:
+        """Return what the driver's ordinary devices are like."""
+        return self.spec.devices
 
     @property
     def install(self) -> Install | None:
         """Return how to install the driver, or None if it is installed already."""
-        return self.spec.install
+        return None if self.spec.install is None or self.spec.install.installed else self.spec.install
 
     @property
     def companions(self) -> tuple[Path, ...]:
@@ -207,7 +183,7 @@ class DriverFile(Strict):
     @property
     def examples(self) -> Examples:
         """Return the attributes and capacities that tests request."""
-        return self.spec.examples
+        return self.spec.devices.examples
 
     @property
     def configuration(self) -> Configuration | None:
@@ -215,19 +191,60 @@ class DriverFile(Strict):
         return self.spec.configuration
 
     @property
-    def classes(self) -> Classes:
-        """Return the classes of devices with optional features."""
-        return self.spec.classes
+    def optional(self) -> OptionalFeatures:
+        """Return the special devices."""
+        return self.spec.optional
 
     @property
-    def sharing(self) -> Sharing | None:
+    def classes(self) -> Classes:
+        """Return the classes of devices with optional features."""
+        sections = ((name, getattr(self.spec.optional, name)) for name in Classes.model_fields)
+        return Classes(**{name: section.device_class if section else None for name, section in sections})
+
+    @property
+    def sharing(self) -> SharedCapacity | None:
         """Return the amounts for claims that share a device, or None."""
-        return self.spec.sharing
+        return self.spec.optional.capacity
 
     @property
     def other_devices(self) -> Mapping[str, tuple[str, ...]]:
         """Return attributes with value patterns of the devices that the class does not select."""
-        return self.spec.other_devices
+        return self.spec.devices.others
+
+    @property
+    def identity_attribute(self) -> str:
+        """Return the attribute that tells devices apart, or '' if there is none."""
+        return self.spec.devices.identity.attribute if self.spec.devices.identity else ""
+
+    @property
+    def is_identity_unique(self) -> bool:
+        """Return True if no two devices of the cluster have the same identity."""
+        return bool(self.spec.devices.identity and self.spec.devices.identity.scope == "cluster")
+
+    @property
+    def are_devices_local(self) -> bool:
+        """Return True if each ordinary device belongs to one node, False if they are network-attached."""
+        return self.spec.devices.belong_to == "node"
+
+    @property
+    def are_devices_shared(self) -> bool:
+        """Return True if the ordinary devices are those that several claims can share."""
+        return self.classes.capacity in self.spec.devices.classes
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Return the assumptions of requirements about ordinary devices that this file makes true: local, few, unshared."""
+        assumptions = {
+            "local": self.are_devices_local,
+            "few": self.devices.per_node <= MAX_ALLOCATION,
+            "unshared": not self.are_devices_shared,
+        }
+        return frozenset(word for word, holds in assumptions.items() if holds)
+
+    @property
+    def known(self) -> tuple[Known, ...]:
+        """Return the failures that the vendor knows of."""
+        return self.spec.known
 
     @property
     def probe(self) -> Probe:
@@ -242,8 +259,20 @@ class DriverFile(Strict):
 
 
 def load_driver_file(path: Path) -> DriverFile:
-    """Read a driver file. Raise UsageError if it has mistakes or a file that it names does not exist."""
-    return load(path, DriverFile)
+    """Read a driver file. Raise UsageError if it has mistakes, needs what this version lacks, or names a file that does not exist."""
+    source = document.read(path)
+    found = check(source, DriverFile)
+    problems = [
+        Problem(
+            source.line(each.location),
+            format_location(each.location),
+            f"is not supported by this version; {each.advice}",
+        )
+        for each in unsupported_keys(found.spec)
+    ]
+    if problems:
+        raise file_error(path, problems)
+    return found
 
 
 def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:

@@ -1,8 +1,9 @@
-"""The sections of a driver file about devices and their control; `driver_file` assembles them."""
+"""Sections of a driver file: tolerations, optional features, configuration, control, known failures. `driver_file` assembles them."""
 
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -44,45 +45,63 @@ class Toleration(Strict):
         return self
 
 
-class Examples(Strict):
-    """Names of attributes and capacities that tests request. A name without a domain belongs to the driver's own domain."""
-
-    attribute: str = Field("", description="Attribute that every device has, such as model.")
-    capacity: str = Field("", description="Capacity that every device has, such as memory.")
-    match_attribute: str = Field(
-        "", description="Attribute with the same value for some devices of a node, such as pcieRoot."
-    )
-
-
 class Classes(Strict):
-    """DeviceClasses whose devices have optional features. Tests read everything else about these devices from ResourceSlices."""
+    """The DeviceClasses of a driver file's `optional` section. Not a section of its own."""
 
-    taints: ObjectName | None = Field(
-        None,
-        description="Class of devices that the driver taints: at least one with NoSchedule and one with NoExecute.",
-    )
-    partitions: ObjectName | None = Field(
-        None, description="Class of partitionable devices, whose partitions consume shared counters."
-    )
-    capacity: ObjectName | None = Field(
-        None, description="Class of devices that several claims can share, each with a part of the capacity."
-    )
-    binding: ObjectName | None = Field(
-        None, description="Class of devices with binding conditions that only the test sets to true."
-    )
-    unhealthy: ObjectName | None = Field(None, description="Class of devices that the driver reports as unhealthy.")
+    taints: str | None = None
+    partitions: str | None = None
+    capacity: str | None = None
+    binding: str | None = None
+    unhealthy: str | None = None
 
 
-class Sharing(Strict):
-    """Amounts that tests request from the devices of `classes.capacity`."""
+class SpecialClass(Strict):
+    """A DeviceClass whose devices have an optional feature. Tests read everything else about these devices from ResourceSlices."""
 
-    capacity: str = Field(min_length=1, description="Capacity that claims share, such as memory.")
+    device_class: ObjectName = Field(alias="class", description="Name of the DeviceClass.")
+
+
+class Partitions(SpecialClass):
+    """The class of partitionable devices, whose partitions consume shared counters, and how many each node has."""
+
+    whole: int = Field(
+        0, ge=0, description="Devices on each node, at least, that exclude all others that consume the same counters."
+    )
+    parts: int = Field(0, ge=0, description="Other devices of the class on each node, at least.")
+
+
+class SharedCapacity(SpecialClass):
+    """The class of devices that several claims can share, each with a part of the capacity, and amounts that tests request."""
+
+    per_node: int = Field(1, ge=1, description="Devices of the class on each node, at least.")
+    capacity: str = Field(alias="name", min_length=1, description="Capacity that claims share, such as memory.")
     half: Quantity = Field(description="Amount that fits into a device twice, but not three times.")
     uneven: Quantity = Field("", description="Amount that the device's request policy rounds up.")
     rounded: Quantity = Field("", description="Result of rounding `uneven`.")
     too_much: Quantity = Field(
         "", description="Amount that a device has, but that its request policy does not allow for one claim."
     )
+
+    @model_validator(mode="after")
+    def _check_rounding(self) -> SharedCapacity:
+        if bool(self.uneven) != bool(self.rounded):
+            raise ValueError("has only one of uneven and rounded, but needs both or neither")
+        return self
+
+
+class OptionalFeatures(Strict):
+    """DeviceClasses with special devices. Naming a class declares its feature."""
+
+    taints: SpecialClass | None = Field(
+        None,
+        description="Class of devices that the driver taints: at least one with NoSchedule and one with NoExecute.",
+    )
+    partitions: Partitions | None = None
+    capacity: SharedCapacity | None = None
+    binding: SpecialClass | None = Field(
+        None, description="Class of devices with binding conditions that only the test sets to true."
+    )
+    unhealthy: SpecialClass | None = Field(None, description="Class of devices that the driver reports as unhealthy.")
 
 
 class Setting(Strict):
@@ -102,22 +121,38 @@ class InvalidConfiguration(Strict):
 
 
 class Configuration(Strict):
-    """Two configurations of the driver's devices, one that it refuses, and the command that shows which one a container has."""
+    """Two configurations of the driver's devices with the command that shows which one a container has, and one that it refuses."""
 
-    command: tuple[str, ...] = Field(min_length=1, description="Command that runs in the container.")
-    one: Setting
-    other: Setting = Field(description="Another configuration. A device cannot have both.")
-    invalid: InvalidConfiguration
+    command: tuple[str, ...] | None = Field(None, min_length=1, description="Command that runs in the container.")
     precedence: Literal["claim", "class", "none"] | None = Field(
         None,
         description="Entry that the driver applies if several contradict each other. An allocation lists those of the class first. "
         "claim: the last entry. class: the first entry. none or absent: it is not judged.",
     )
+    one: Setting | None = Field(None, description="A configuration that a container shows.")
+    other: Setting | None = Field(None, description="Another configuration. A device cannot have both.")
+    invalid: InvalidConfiguration | None = Field(None, description="A configuration that the driver must refuse.")
+
+    @model_validator(mode="after")
+    def _check_that_it_can_be_judged(self) -> Configuration:
+        shown = {"command": self.command, "one": self.one, "other": self.other}
+        missing = [name for name, value in shown.items() if not value]
+        if missing and len(missing) < len(shown):
+            raise ValueError(f"has no {' and no '.join(missing)}; command, one and other are judged only together")
+        if missing and not self.invalid:
+            raise ValueError("has neither one and other nor invalid, so there is nothing to judge")
+        if missing and self.precedence:
+            raise ValueError("has a precedence, which requires command, one and other")
+        return self
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """Return the settings that a container shows, by their names: one, other."""
+        return {name: each for name, each in (("one", self.one), ("other", self.other)) if each}
 
     def shown(self, output: str) -> frozenset[str]:
         """Return the settings that a command's output shows: one, other."""
-        settings = {"one": self.one, "other": self.other}
-        return frozenset(name for name, each in settings.items() if re.search(each.shows, output, re.MULTILINE))
+        return frozenset(name for name, each in self.settings.items() if re.search(each.shows, output, re.MULTILINE))
 
 
 class Control(Strict):
@@ -127,3 +162,26 @@ class Control(Strict):
         min_length=1,
         description="Command that runs in the driver's container, with a verb and its arguments as docs/live-control.md defines them.",
     )
+
+
+class Budgets(Strict):
+    """Limits for the driver, which profiles `scale` and `sanity` judge."""
+
+    prepare_p99: str = Field(
+        "",
+        alias="prepareP99",
+        pattern=r"^\d+(\.\d+)?(ms|s)$",
+        description="99% of prepare calls end in this time, such as 2s.",
+    )
+    writes_per_change: int | None = Field(
+        None, ge=1, description="Writes of ResourceSlices for one change of a device."
+    )
+
+
+class Known(Strict):
+    """A failure that the vendor knows of. Reports show it; it never makes a driver conformant."""
+
+    id: str = Field(pattern=r"^[A-Z][A-Z0-9]*-\d{3}$", description="ID of the requirement, such as PREP-004.")
+    reason: str = Field(min_length=1, description="Why the driver fails it.")
+    link: str = Field("", description="Address of the issue.")
+    until: date | None = Field(None, description="Last day on which the failure is accepted, such as 2027-03-01.")

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from testbed.errors import did_you_mean
-from testbed.models.driver_sections import Classes, Examples
+from testbed.models.driver_sections import Classes
 
 # Features that no other key declares: the values of spec.features. A test compares them with the features of requirements.
 DECLARED = ("device-status", "health", "metadata")
@@ -26,24 +26,27 @@ EXEMPTIBLE: Mapping[str, str] = {
 }
 # Features that another key of spec declares.
 DERIVED: Mapping[str, str] = {
-    "identity": "probe.identityAttribute",
+    "identity": "devices.identity.scope",
     "companion": "companions",
     "live-control": "control",
-    "configuration": "configuration",
+    "configuration": "configuration.one",
     "configuration-precedence": "configuration.precedence",
-    "sharing-rounds": "sharing.uneven",
-    "sharing-limits": "sharing.tooMuch",
-    **{name: f"classes.{to_camel(name)}" for name in Classes.model_fields},
-    **{f"example-{name.replace('_', '-')}": f"examples.{to_camel(name)}" for name in Examples.model_fields},
+    "invalid-configuration": "configuration.invalid",
+    "sharing-rounds": "optional.capacity.uneven",
+    "sharing-limits": "optional.capacity.tooMuch",
+    **{name: f"optional.{to_camel(name)}" for name in Classes.model_fields},
+    "example-attribute": "devices.examples.attribute",
+    "example-capacity": "devices.examples.capacity",
+    "example-match-attribute": "devices.examples.match",
 }
-
-# Values of these keys that declare nothing.
-_UNDECLARED = {"configuration-precedence": "none"}
+# The only values of these keys that declare the feature.
+_VALUES: Mapping[str, Collection[str]] = {"identity": ("cluster",), "configuration-precedence": ("claim", "class")}
 
 
 def declaring_key(feature: str) -> str:
     """Return the key of a driver file that declares a feature."""
-    return f"spec.{DERIVED.get(feature, 'features')}"
+    key = f"spec.{DERIVED.get(feature, 'features')}"
+    return f"{key}: {' or '.join(_VALUES[feature])}" if feature in _VALUES else key
 
 
 def explain_missing(wanted: Collection[str], declared: Collection[str]) -> str:
@@ -58,7 +61,7 @@ def explain_missing(wanted: Collection[str], declared: Collection[str]) -> str:
 def derived_features(spec: Mapping[str, Any]) -> frozenset[str]:
     """Return the features that a spec declares by other keys than `features`. Its keys are spelled as in the file."""
     values = {name: _at(spec, path) for name, path in DERIVED.items()}
-    return frozenset(name for name, value in values.items() if value and value != _UNDECLARED.get(name))
+    return frozenset(name for name, value in values.items() if value and value in _VALUES.get(name, (value,)))
 
 
 def _check_feature(text: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from testbed.errors import UsageError
 
+T = TypeVar("T")
 TESTBED_NAME = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
 _QUANTITY = r"^(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$"
 _FILE_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?"
@@ -36,6 +38,22 @@ def safe_name(name: str) -> str:
     if re.fullmatch(_FILE_NAME, name) and ".." not in name:
         return name
     return "unsafe-" + re.sub(r"[^A-Za-z0-9]", "_", name)[:80]
+
+
+def full_name(name: str, driver: str) -> str:
+    """Return the name of an attribute or a capacity with its domain. A name without one belongs to the driver's own domain."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def short_name(name: str, driver: str) -> str:
+    """Return the name of an attribute or a capacity without the driver's own domain."""
+    return name.removeprefix(f"{driver}/")
+
+
+def value_of(name: str, published: Mapping[str, T], driver: str) -> T | None:
+    """Return the value of an attribute or a capacity; both its name and the published names may lack the driver's domain."""
+    full = full_name(name, driver)
+    return published.get(full, published.get(short_name(name, driver)))
 
 
 def _testbed_name(name: str) -> str:

@@ -30,6 +30,7 @@ class DriverUnderTest(Published):
     driver: str
     driver_file: str = Field(description="Name in the metadata of the driver file.")
     digest: str = Field(description="Digest of the driver file.")
+    version: str = Field("", description="Version of the driver, if the driver file has one.")
 
 
 class Environment(Published):

@@ -85,12 +85,24 @@ def existing_file(path: Path, info: ValidationInfo) -> Path:
     """Return a path as seen from the file that names it; for validators. Raise ValueError if the file does not exist."""
     if info.context is None:
         return path
-    found = (Path(info.context["folder"]) / path.expanduser()).resolve()
+    found = _as_seen_from_the_file(path, info.context)
     if found.is_dir():
         raise ValueError(f"{found} is a folder, but must be a file")
-    if not found.is_file():
+    return existing_path(path, info)
+
+
+def existing_path(path: Path, info: ValidationInfo) -> Path:
+    """Return the path of a file or folder like `existing_file`. Raise ValueError if it does not exist."""
+    if info.context is None:
+        return path
+    found = _as_seen_from_the_file(path, info.context)
+    if not found.is_file() and not found.is_dir():
         raise ValueError(f"no such file: {found}")
     return found
+
+
+def _as_seen_from_the_file(path: Path, context: Mapping[str, Any]) -> Path:
+    return (Path(context["folder"]) / path.expanduser()).resolve()
 
 
 def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem]]:

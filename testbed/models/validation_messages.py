@@ -83,6 +83,9 @@ def _wrong_type(value: object, kind: str, written: str | None) -> str:
 
 def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
     parent, key = _model_at(model, loc[:-1]), str(loc[-1])
+    moved: Mapping[str, str] = getattr(parent, "MOVED", {})
+    if key in moved:
+        return f"{UNKNOWN_KEY}; it moved to {moved[key]}"
     nested = [format_location((*loc[:-1], *path)) for path in _nested_paths(parent, key)][:_MOST_SUGGESTIONS]
     known = _fields(parent)
     hint = f"did you mean {' or '.join(nested)}?" if nested else did_you_mean(key, known)

@@ -8,6 +8,7 @@ import secrets
 import pytest
 
 from testbed import bringup
+from testbed.bringup.resolved_config import check_needs
 from testbed.conformance import facts, leases
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
@@ -39,6 +40,7 @@ def decide(request: RunRequest) -> RunContext:
     testbed = bringup.attach(request.testbed)
     path = request.driver_file(testbed.config)
     driver_file = load_driver_file(path)
+    check_needs(testbed.config.provider, [driver_file])
     refuse_wrong_names(testbed.kube, driver_file)
     found = facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner)
     environment = Environment(

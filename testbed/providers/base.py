@@ -145,6 +145,9 @@ class Provider(Protocol):
     def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:
         """Return `maker(self)` if this provider makes its clusters, `finder(self)` if it finds them."""
 
+    def node_facilities(self) -> Collection[str]:
+        """Return which values of spec.needs of driver files its nodes fulfil, as far as that is known."""
+
     def attach(self, name: str, state: Path) -> Cluster | None:
         """Return the cluster of a testbed from its folder; None if there is none."""
 

@@ -63,7 +63,7 @@ class Claim:
     def configuration_settings(self) -> tuple[str, ...]:
         """Return the driver file's name (one, other) of each configuration of the allocation, or 'something else'."""
         known = self.world.driver_file.configuration
-        settings = {"one": known.one, "other": known.other} if known else {}
+        settings = known.settings if known else {}
         parameters = [each["opaque"]["parameters"] for each in self._configurations]
         names = [[name for name, each in settings.items() if each.parameters == one] for one in parameters]
         return tuple(found[0] if found else "something else" for found in names)

@@ -147,7 +147,7 @@ class Scenario:
             "classes": self.world.driver_file.classes,
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
-            "probe": list(self.world.driver_file.probe.command),
+            "probe": list(self.world.driver_file.probe.argv),
             "settings": _settings(self.world.driver_file.configuration),
             "unique": self.namespace,
         }
@@ -188,7 +188,9 @@ def _settings(known: Configuration | None) -> dict[str, str]:
     """Return the opaque parameters of the driver file by their names there, as JSON on one line."""
     if known is None:
         return {}
-    given = {"one": known.one.parameters, "other": known.other.parameters, "invalid": known.invalid.parameters}
+    given = {name: each.parameters for name, each in known.settings.items()}
+    if known.invalid:
+        given["invalid"] = known.invalid.parameters
     return {name: json.dumps(each) for name, each in given.items()}
 
 

@@ -110,6 +110,6 @@ def test_a_usage_error_is_reported_without_errors_of_kubelets(tmp_path: Path, mo
     record = testbeds._record(TestbedConfig(name="dev", driver=None), ephemeral=False)
 
     with pytest.raises(UsageError) as told, testbeds._undone_on_failure(record, Silent()):
-        raise UsageError("spec.deviceClass: the cluster has no DeviceClass gpu")
+        raise UsageError("spec.devices.classes[0]: the cluster has no DeviceClass gpu")
 
     assert not [note for note in told.value.__notes__ if "last error" in note]

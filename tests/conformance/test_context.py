@@ -20,8 +20,7 @@ def test_a_worker_knows_exactly_what_the_controller_decided() -> None:
         frozenset({"DRADeviceTaints"}),
         4,
         frozenset({"capacity"}),
-        network_devices=3,
-        shared_devices=1,
+        given=frozenset({"few"}),
         max_node_devices=40,
     )
     context = RunContext(

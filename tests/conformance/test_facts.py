@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.conformance.facts import default_gates, expected_facts, gather
+from testbed.conformance.requirement import GIVEN
 from testbed.kube import features
 from testbed.providers.base import Capability
 from tests.fakes import cluster
@@ -160,14 +161,29 @@ def test_network_devices_count_for_every_node() -> None:
     spec = {key: value for key, value in cluster.slice_spec("far", 3).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
     found = gather(kube, made.driver_file, [])
-    assert (found.devices, found.min_node_devices, found.max_node_devices, found.network_devices) == (11, 7, 7, 3)
+    assert (found.devices, found.min_node_devices, found.max_node_devices) == (11, 7, 7)
 
 
-def test_shared_devices_and_devices_of_the_largest_node_are_counted() -> None:
+def test_devices_of_the_largest_node_are_counted() -> None:
     made = cluster.make()
     kube: Any = made.kube
     one, other, *_ = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
     one |= {"allowMultipleAllocations": True}
-    other |= {"allowMultipleAllocations": True, "attributes": {"purpose": {"string": "capacity"}}}
+    other |= {"attributes": {"purpose": {"string": "capacity"}}}
     found = gather(kube, made.driver_file, [])
-    assert (found.network_devices, found.shared_devices, found.min_node_devices, found.max_node_devices) == (0, 1, 3, 4)
+    assert (found.min_node_devices, found.max_node_devices) == (3, 4)
+
+
+@pytest.mark.parametrize("wrong", [{"allowMultipleAllocations": True}, {"allNodes": True}])
+def test_only_the_driver_file_decides_what_tests_assume_about_devices(wrong: dict[str, Any]) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    spec = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]
+    spec["devices"][0] |= wrong
+    assert gather(kube, made.driver_file, []).given == GIVEN.keys()
+
+    devices = made.driver_file.devices.model_copy(update={"belong_to": "network", "per_node": 33})
+    declared = made.driver_file.model_copy(
+        update={"spec": made.driver_file.spec.model_copy(update={"devices": devices})}
+    )
+    assert gather(kube, declared, []).given == {"unshared"}

@@ -37,7 +37,7 @@ def _requirement(**facts: Any) -> Requirement:
         (
             {"features": ("taints", "health", "identity")},
             Verdict.NOT_APPLICABLE,
-            "the driver file does not declare health (spec.features), identity (spec.probe.identityAttribute)",
+            "the driver file does not declare health (spec.features), identity (spec.devices.identity.scope: cluster)",
         ),
         ({"kubernetes": "1.37"}, Verdict.NOT_APPLICABLE, "needs Kubernetes 1.37, this cluster has v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),
@@ -109,35 +109,40 @@ def test_a_test_runs_alone_if_others_can_get_its_devices(facts: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("word", "here", "reason"),
+    ("word", "reason"),
     [
-        ("local", {"network_devices": 3}, "needs devices that all belong to nodes, there are 3 that do not"),
-        (
-            "few",
-            {"max_node_devices": 33},
-            "needs all devices of a node in one allocation of at most 32, there is a node with 33",
-        ),
+        ("local", "the driver file declares network-attached devices (spec.devices.belongTo)"),
+        ("few", "the driver file declares more than 32 devices for each node (spec.devices.perNode)"),
         (
             "unshared",
-            {"shared_devices": 1},
-            "needs devices for one claim at a time, there are 1 that claims can share",
+            "the driver file declares ordinary devices that several claims can share (spec.optional.capacity.class)",
         ),
     ],
 )
-def test_a_requirement_with_an_assumption_that_is_not_true_is_not_judged(
-    word: str, here: dict[str, Any], reason: str
+def test_a_declaration_that_contradicts_an_assumption_makes_a_requirement_not_applicable(
+    word: str, reason: str
 ) -> None:
-    spared = choose(_requirement(given=(word,)), replace(FACTS, **here))
-    hint = "spec.otherDevices of the driver file excludes devices"
-    assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, f"{reason} ({hint})")
-    assert choose(_requirement(given=tuple({*GIVEN} - {word})), replace(FACTS, **here)).verdict is None
-    assert choose(_requirement(given=(word,)), replace(FACTS, max_node_devices=32)).verdict is None
+    declared = replace(FACTS, given=frozenset({*GIVEN} - {word}))
+    spared = choose(_requirement(given=(word,)), declared)
+    assert (spared.verdict, spared.reason) == (Verdict.NOT_APPLICABLE, reason)
+    assert choose(_requirement(given=tuple({*GIVEN} - {word})), declared).verdict is None
+
+
+def test_more_devices_than_an_allocation_can_contain_are_not_requested_at_once() -> None:
+    spared = choose(_requirement(given=("few",)), replace(FACTS, max_node_devices=33))
+    reason = (
+        "needs all devices of a node in one allocation of at most 32, there is a node with 33 "
+        "(spec.devices.others of the driver file excludes devices)"
+    )
+    assert (spared.verdict, spared.reason) == (Verdict.CLUSTER_UNSUPPORTED, reason)
+    assert choose(_requirement(given=("few",)), replace(FACTS, max_node_devices=32)).verdict is None
+    assert choose(_requirement(given=("local",)), replace(FACTS, max_node_devices=33)).verdict is None
 
 
 def test_an_exemption_is_named_as_one() -> None:
     facts = replace(FACTS, features=frozenset(EXEMPTIBLE).difference({"cdi", "per-container"}))
     choice = choose(_requirement(features=("per-container", "cdi", "taints", "shared-claims")), facts)
-    undeclared = "the driver file does not declare taints (spec.classes.taints)"
+    undeclared = "the driver file does not declare taints (spec.optional.taints)"
     exempt = "the driver file exempts the driver from cdi, per-container (spec.exempt)"
     assert (choice.verdict, choice.reason) == (Verdict.NOT_APPLICABLE, f"{undeclared}; {exempt}")
     assert choose(_requirement(features=("shared-claims",)), facts).verdict is None

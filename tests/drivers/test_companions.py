@@ -17,11 +17,11 @@ kind: DriverFile
 metadata: {{name: {name}}}
 spec:
   driver: {driver}
-  deviceClass: {driver}
+  devices: {{classes: [{driver}], identity: {{attribute: uuid}}}}
   install: {{manifests: [{name}.template]}}
   companions: [{companions}]
   pods: {{namespace: shared, selector: app={name}, container: driver}}
-  probe: {{command: [env], matches: '(?P<id>x)', identityAttribute: uuid}}
+  probe: {{command: [env], lines: '(?P<id>x)'}}
 """
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ namespace }}}\n"
 _OWN = (

@@ -23,10 +23,10 @@ def _file(folder: Path, template: str) -> DriverFile:
     (folder / "all.yaml").write_text(template)
     (folder / "driver.yaml").write_text(
         "apiVersion: dra-testbed/v1alpha1\nkind: DriverFile\nmetadata: {name: mine}\nspec:\n"
-        "  driver: mine.example\n  deviceClass: mine.example\n"
+        "  driver: mine.example\n  devices: {classes: [mine.example], identity: {attribute: uuid}}\n"
         "  install: {manifests: [all.yaml], variables: {level: 4}}\n"
         "  pods: {namespace: mine, selector: app=mine, container: driver}\n"
-        "  probe: {command: [env], matches: '(?P<id>x)', identityAttribute: uuid}\n"
+        "  probe: {command: [env], lines: '(?P<id>x)'}\n"
     )
     return load_driver_file(folder / "driver.yaml")
 

@@ -13,9 +13,10 @@ from testbed import folders
 from testbed.drivers import companions, name_checks
 from testbed.drivers.name_checks import refuse_wrong_names
 from testbed.errors import ApiError, UsageError, WaitTimeout
+from testbed.models.driver.devices import Examples
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.models.driver_sections import Examples
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 
 FILE = load_driver_file(cluster.driver_path())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -36,9 +37,7 @@ def _pod(kube: Any, name: str, app: str, spec: Any) -> None:
 
 def _file(section: str = "", **changed: Any) -> DriverFile:
     """Return the driver file with other values in its spec, or in a section of it."""
-    if section:
-        changed = {section: getattr(FILE.spec, section).model_copy(update=changed)}
-    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update=changed)})
+    return with_values(FILE, section, **changed)
 
 
 def _refusal(kube: Any, driver_file: DriverFile) -> str:
@@ -49,23 +48,23 @@ def _refusal(kube: Any, driver_file: DriverFile) -> str:
 
 def test_a_matching_driver_file_is_accepted() -> None:
     refuse_wrong_names(_kube(), FILE)
-    refuse_wrong_names(_kube(), _file("probe", identity_attribute="gpu.dra-testbed.example/uuid"))
+    refuse_wrong_names(_kube(), _file("devices.identity", attribute="gpu.dra-testbed.example/uuid"))
 
 
 @pytest.mark.parametrize(
     ("driver_file", "message"),
     [
         (
-            _file(device_class="gpu.dra-testbed.exmple"),
-            "spec.deviceClass: the cluster has no DeviceClass gpu.dra-testbed.exmple; did you mean gpu.dra-testbed.example",
+            _file("devices", classes=("gpu.dra-testbed.exmple",)),
+            "spec.devices.classes[0]: the cluster has no DeviceClass gpu.dra-testbed.exmple; did you mean gpu.dra-testbed.example",
         ),
         (
-            _file("classes", taints="taint.gpu.dra-testbed.example"),
-            "spec.classes.taints: the cluster has no DeviceClass taint.gpu.dra-testbed.example; did you mean taints.gpu.",
+            _file("optional.taints", device_class="taint.gpu.dra-testbed.example"),
+            "spec.optional.taints.class: the cluster has no DeviceClass taint.gpu.dra-testbed.example; did you mean taints.gpu.",
         ),
         (
-            _file("probe", identity_attribute="uid"),
-            "spec.probe.identityAttribute: no device has an attribute uid; did you mean uuid?",
+            _file("devices.identity", attribute="uid"),
+            "spec.devices.identity.attribute: no device has an attribute uid; did you mean uuid?",
         ),
         (
             _file("pods", container="plugin"),
@@ -88,10 +87,10 @@ def test_a_name_that_does_not_exist_is_reported_with_its_key(driver_file: Driver
 @pytest.mark.parametrize(
     ("section", "key", "field", "wrong", "near"),
     [
-        ("examples", "attribute", "attribute", "modell", "model"),
-        ("examples", "capacity", "capacity", "memori", "memory"),
-        ("examples", "matchAttribute", "match_attribute", "modle", "model"),
-        ("sharing", "capacity", "capacity", "gpu.dra-testbed.example/memery", "memory"),
+        ("devices.examples", "attribute", "attribute", "modell", "model"),
+        ("devices.examples", "capacity", "capacity", "memori", "memory"),
+        ("devices.examples", "match", "match_attribute", "modle", "model"),
+        ("optional.capacity", "name", "capacity", "gpu.dra-testbed.example/memery", "memory"),
     ],
 )
 def test_examples_that_no_device_has_are_reported_with_a_near_match(
@@ -103,20 +102,18 @@ def test_examples_that_no_device_has_are_reported_with_a_near_match(
 
 
 def test_examples_without_a_near_match_are_mistakes_only_for_real_hardware() -> None:
-    file = _file("examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
+    file = _file("devices.examples", attribute="colour", capacity="bandwidth", match_attribute="pcieRoot")
     refuse_wrong_names(_kube(), file)
     theirs = file.model_copy(update={"spec": file.spec.model_copy(update={"install": None})})
     message = _refusal(_kube(), theirs)
-    assert "spec.examples.attribute: no device has an attribute colour; known: model, uuid" in message
-    assert "spec.examples.capacity: no device has a capacity bandwidth; known: memory" in message
-    assert "matchAttribute" not in message
-    refuse_wrong_names(
-        _kube(), theirs.model_copy(update={"spec": theirs.spec.model_copy(update={"examples": Examples()})})
-    )
+    assert "spec.devices.examples.attribute: no device has an attribute colour; known: model, uuid" in message
+    assert "spec.devices.examples.capacity: no device has a capacity bandwidth; known: memory" in message
+    assert "pcieRoot" not in message
+    refuse_wrong_names(_kube(), with_values(theirs, "devices", examples=Examples()))
 
 
 def test_the_domain_does_not_count_for_a_near_match() -> None:
-    file = _file("examples", match_attribute="resource.kubernetes.io/pcieRoot")
+    file = _file("devices.examples", match_attribute="resource.kubernetes.io/pcieRoot")
     refuse_wrong_names(_with_attribute("resource.kubernetes.io/numaNode"), file)
     message = _refusal(_with_attribute("resource.kubernetes.io/pcieRoots"), file)
     assert "did you mean resource.kubernetes.io/pcieRoots?" in message
@@ -172,10 +169,10 @@ def test_installing_with_a_driver_name_that_the_class_does_not_select_fails() ->
 
 
 def test_all_wrong_names_are_reported() -> None:
-    spec = _file("probe", identity_attribute="uid").spec.model_copy(update={"device_class": "nik.example"})
+    spec = with_values(_file("devices.identity", attribute="uid"), "devices", classes=("nik.example",)).spec
     message = _refusal(_kube(), FILE.model_copy(update={"spec": spec}))
-    assert "spec.deviceClass" in message
-    assert "spec.probe.identityAttribute" in message
+    assert "spec.devices.classes" in message
+    assert "spec.devices.identity.attribute" in message
 
 
 def test_one_device_with_the_attribute_and_one_pod_with_the_container_are_enough() -> None:
@@ -204,7 +201,7 @@ def test_a_driver_that_does_not_run_as_a_pod_is_accepted() -> None:
 def test_nothing_is_reported_without_permission_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = _kube()
     monkeypatch.setattr(kube, "list", _raising(403))
-    refuse_wrong_names(kube, _file(device_class="gone"))
+    refuse_wrong_names(kube, _file("devices", classes=("gone",)))
     monkeypatch.setattr(kube, "list", _raising(500))
     with pytest.raises(ApiError):
         refuse_wrong_names(kube, FILE)

@@ -11,6 +11,7 @@ from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.driver_sections import Toleration
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 from tests.fakes.kube import FakeKube
 
 FILE = load_driver_file(cluster.driver_path())
@@ -92,8 +93,7 @@ def _with_only_the_network() -> Any:
 
 
 def _network_attached() -> DriverFile:
-    nodes = FILE.nodes.model_copy(update={"own_slices": False})
-    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
+    return with_values(FILE, "devices", belong_to="network")
 
 
 def test_network_attached_devices_are_enough_for_a_driver_without_others() -> None:
@@ -112,7 +112,7 @@ def test_network_attached_devices_do_not_replace_those_of_nodes() -> None:
     expected = "no ResourceSlice for node-1, node-2, only for network-attached devices"
     with pytest.raises(WaitTimeout, match=expected) as raised:
         wait_ready(_with_only_the_network(), FILE)
-    assert "spec.nodes.ownSlices" in raised.value.hint
+    assert "spec.devices.belongTo: network" in raised.value.hint
 
 
 def test_a_node_without_slices_is_named_next_to_network_attached_devices() -> None:

@@ -129,10 +129,12 @@ def test_a_driver_file_that_does_not_fit_the_testbed_is_refused_before_any_test(
     file = tmp_path / "driver.yaml"
     said = yaml.safe_load(cluster.driver_path().read_text())
     del said["spec"]["install"], said["spec"]["companions"]
-    file.write_text(yaml.safe_dump(said).replace("deviceClass: gpu.", "deviceClass: gpus."))
+    file.write_text(yaml.safe_dump(said).replace("- gpu.", "- gpus."))
     run = judge("@required(1)\ndef test_it():\n    pass\n", "--driver", str(file))
     assert run.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "spec.deviceClass: the cluster has no DeviceClass gpus.dra-testbed.example; did you mean" in run.output
+    assert (
+        "spec.devices.classes[0]: the cluster has no DeviceClass gpus.dra-testbed.example; did you mean" in run.output
+    )
 
 
 def test_a_driver_file_that_is_shipped_is_named_as_in_dra_testbed_run(judge: Judge) -> None:

@@ -261,7 +261,8 @@ def test_the_sources_of_configurations(claim: Callable[..., Claim]) -> None:
 def test_the_settings_of_configurations(claim: Callable[..., Claim]) -> None:
     known = claim().world.driver_file.configuration
     assert known
-    status = (known.other.parameters, {"kind": "Unknown"}, known.one.parameters)
+    settings = known.settings
+    status = (settings["other"].parameters, {"kind": "Unknown"}, settings["one"].parameters)
     config = [{"source": "FromClaim", "opaque": {"parameters": each}} for each in status]
     found = claim({"allocation": {"devices": {"config": config}}})
     assert found.configuration_settings == ("other", "something else", "one")

@@ -21,7 +21,7 @@ def find_missing(kube: Kube, driver_file: DriverFile) -> list[str]:
 def missing_devices(kube: Kube, driver_file: DriverFile, nodes: Iterable[str]) -> Iterator[str]:
     """Yield a line for nodes without a ResourceSlice or device. A driver of network-attached devices needs just one slice."""
     slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
-    wanted = set(nodes) if driver_file.nodes.own_slices else {""}
+    wanted = set(nodes) if driver_file.are_devices_local else {""}
     without_slice = wanted - _nodes(slices)
     without_device = wanted - without_slice - _nodes(each for each in slices if each["spec"].get("devices"))
     for what, where in (("ResourceSlice", without_slice), ("device", without_device)):

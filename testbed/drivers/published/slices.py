@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+from testbed.models.names import value_of
 
-# The keys of `classes` in driver files, with the field of ResourceSlices that devices of this kind have.
+# The keys of `optional` in driver files, with the field of ResourceSlices that devices of this kind have.
 _KIND_FIELDS = {
     "partitions": "consumesCounters",
     "capacity": "allowMultipleAllocations",
@@ -71,13 +72,13 @@ def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
     return [_pool(name, members) for name, members in sorted(by_pool.items())]
 
 
-def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str) -> dict[str, Device]:
-    """Return devices by the value of an attribute. Attributes without a domain are the driver's own."""
+def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str, node: str = "") -> dict[str, Device]:
+    """Return devices by the value of an attribute; with `node`, only those of that node and network-attached ones."""
     found: dict[str, Device] = {}
     for pool in pools(slices, driver):
-        for device in (entry for each in pool.slices for entry in each["spec"].get("devices") or ()):
-            attributes = device.get("attributes", {})
-            value = attributes.get(attribute) or attributes.get(attribute.removeprefix(f"{driver}/"))
+        parts = (each for each in pool.slices if not node or each["spec"].get("nodeName", node) == node)
+        for device in _devices(parts):
+            value = value_of(attribute, device.get("attributes", {}), driver)
             if value:
                 found[_text(value)] = Device(driver, pool.name, device["name"])
     return found
@@ -97,13 +98,13 @@ def devices_by_name(slices: Iterable[Object], driver: str, node: str, shown: Ite
         one, other, *_ = sorted(found[name])
         raise UsageError(
             f"device {name} of a container on node {node} is ambiguous: pool {one.pool} and pool {other.pool} have one",
-            hint="let spec.probe of the driver file show an attribute instead of names, and name it in identityAttribute",
+            hint="let spec.probe of the driver file show an attribute instead of names, and name it in spec.devices.identity",
         )
     return {name: min(devices) for name, devices in found.items()}
 
 
 def without_other_devices(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:
-    """Return the slices without devices that match `others`, the patterns of attribute values in otherDevices."""
+    """Return the slices without devices that match `others`, the patterns of attribute values in devices.others."""
     found = []
     for each in slices:
         devices = [device for device in each["spec"].get("devices") or () if not _matches(device, others, driver)]
@@ -130,7 +131,7 @@ def _kinds(device: Object) -> frozenset[str]:
 
 def _matches(device: Object, patterns: Mapping[str, Iterable[str]], driver: str) -> bool:
     attributes = device.get("attributes", {})
-    values = {name: attributes.get(name) or attributes.get(f"{driver}/{name}") for name in patterns}
+    values = {name: value_of(name, attributes, driver) for name in patterns}
     return any(
         fnmatchcase(_text(value), pattern) for name, value in values.items() if value for pattern in patterns[name]
     )

@@ -44,6 +44,10 @@ class ExistingProvider:
         """Return `finder(self)`: this provider finds its clusters."""
         return finder(self)
 
+    def node_facilities(self) -> Collection[str]:
+        """Return everything: only the user knows the nodes."""
+        return ("nri", "host-devices")
+
     def find(self, name: str, spec: ClusterSpec) -> FoundCluster:
         """Connect to the cluster, and check that it serves DRA, has nodes, and grants the permissions of the --allow level."""
         kube, record, nodes = _inspect(spec, _access(spec))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,6 +35,10 @@ class KindProvider:
     def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - required by the protocol
         """Return `maker(self)`: this provider makes its clusters."""
         return maker(self)
+
+    def node_facilities(self) -> Collection[str]:
+        """Return nri: containerd 2 has it on. Nodes are containers without the devices of this host."""
+        return ("nri",)
 
     def programs(self) -> Sequence[str]:
         """Return kind, if it is not on PATH, and kubectl, which is only for users and comes last."""

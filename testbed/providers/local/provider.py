@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -32,6 +32,10 @@ class LocalProvider:
     def dispatch(self, *, maker: Callable[[ClusterMaker], T], finder: Callable[[ClusterFinder], T]) -> T:  # noqa: ARG002 - required by the protocol
         """Return `maker(self)`: this provider makes its clusters."""
         return maker(self)
+
+    def node_facilities(self) -> Collection[str]:
+        """Return nri: containerd has it on. Containers see no devices of this host."""
+        return ("nri",)
 
     def programs(self) -> Sequence[str]:
         """Return the components of a cluster; kubectl is only for users and comes last."""

@@ -13,7 +13,9 @@ from testbed.drivers import expected_nodes
 from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
-from testbed.models.driver_sections import Classes, Examples, Sharing
+from testbed.models.driver.devices import Examples
+from testbed.models.driver_sections import Classes, SharedCapacity
+from testbed.models.names import full_name
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver import optional_devices, slice_checks
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
@@ -26,6 +28,7 @@ from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually, eventually_true
 
 T = TypeVar("T")
+_IDENTITY = "spec.devices.identity with scope: cluster"
 _NOT_DELETED = Diagnosis(
     "a kubelet deletes the slices of a driver that it can no longer reach; does a process of the driver still serve its socket?"
 )
@@ -64,8 +67,8 @@ class Driver:
     def companion_with_identity(self) -> Driver:
         """Return the first companion; NothingToJudge if its driver file has no identity attribute."""
         found = self.companion
-        if not found.world.driver_file.probe.identity_attribute:
-            raise NothingToJudge(f"driver file {found.world.driver_file.name} has no spec.probe.identityAttribute")
+        if not found.world.driver_file.is_identity_unique:
+            raise NothingToJudge(f"driver file {found.world.driver_file.name} has no {_IDENTITY}")
         return found
 
     def own(self, devices: Iterable[Device]) -> frozenset[Device]:
@@ -121,11 +124,11 @@ class Driver:
     def devices_on(self, node: str) -> frozenset[Device]:
         """Return the devices of the DeviceClass on a node.
 
-        If there is none: NothingToJudge if the driver publishes network-attached devices, otherwise DriverFailed.
+        If there is none: NothingToJudge if the driver file declares network-attached devices, otherwise DriverFailed.
         """
         found = self._of_the_class_on(node)
-        if not found and self._of_the_class_on(""):
-            raise NothingToJudge(f"the driver publishes no device for node {node}, only network-attached devices")
+        if not found and not self.world.driver_file.are_devices_local:
+            raise NothingToJudge("the driver file declares network-attached devices (spec.devices.belongTo)")
         if not found:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
         return found
@@ -204,8 +207,10 @@ class Driver:
 
     @property
     def examples(self) -> Examples:
-        """Return the example attributes and capacities of the driver file."""
-        return self.world.driver_file.examples
+        """Return the example attributes and capacities of the driver file. Constraints need the full name of match_attribute."""
+        found = self.world.driver_file.examples
+        matching = full_name(found.match_attribute, self.name) if found.match_attribute else ""
+        return found.model_copy(update={"match_attribute": matching})
 
     def tainted(self, effect: str) -> TaintedDevice:
         """Return a device that has a taint with this effect in its slice, on a node where the driver is expected or of the network."""
@@ -255,7 +260,7 @@ class Driver:
         requested, published = self.sharing.too_much, self.published_value(device, self.sharing.capacity)
         if amount(requested) > published.amount:
             raise UsageError(
-                f"spec.sharing.tooMuch of the driver file is {requested}, which exceeds the {self.sharing.capacity} of {device}",
+                f"spec.optional.capacity.tooMuch of the driver file is {requested}, which exceeds the {self.sharing.capacity} of {device}",
                 hint="set it to more than one claim may have, but at most the capacity of the device",
             )
         return requested
@@ -273,18 +278,18 @@ class Driver:
         return self.world.driver_file.classes
 
     @property
-    def sharing(self) -> Sharing:
-        """Return spec.sharing of the driver file."""
+    def sharing(self) -> SharedCapacity:
+        """Return spec.optional.capacity of the driver file."""
         found = self.world.driver_file.sharing
         if found is None:
-            raise UsageError("the driver file has no spec.sharing", hint="add it")
+            raise UsageError("the driver file has no spec.optional.capacity", hint="add it")
         return found
 
     @property
     def invalid_field(self) -> str:
         """Return the invalid field in the driver file's invalid configuration."""
         known = self.world.driver_file.configuration
-        return known.invalid.field if known else ""
+        return known.invalid.field if known and known.invalid else ""
 
     def effective_setting(self, *settings: str) -> frozenset[str]:
         """Return the one of contradictory settings that spec.configuration.precedence declares, given in the order of an allocation."""
@@ -298,13 +303,12 @@ class Driver:
 
     @property
     def _identity_attribute(self) -> str:
-        found = self.world.driver_file.probe.identity_attribute
-        if not found:
+        if not self.world.driver_file.is_identity_unique:
             raise UsageError(
-                f"driver file {self.world.driver_file.name} has no spec.probe.identityAttribute",
+                f"driver file {self.world.driver_file.name} has no {_IDENTITY}",
                 hint="the requirement of this test must have the feature identity",
             )
-        return found
+        return self.world.driver_file.identity_attribute
 
     def _of_the_class_on(self, *nodes: str) -> frozenset[Device]:
         return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)

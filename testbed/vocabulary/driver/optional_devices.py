@@ -13,7 +13,7 @@ from testbed.errors import DriverFailed, NothingToJudge
 from testbed.kube.client import Object
 from testbed.vocabulary.driver.quantities import amount
 
-_HINT = "check spec.classes of the driver file, and what the driver publishes: dra-testbed hardware show"
+_HINT = "check spec.optional of the driver file, and what the driver publishes: dra-testbed hardware show"
 Described = tuple[Device, Object]
 Counters = Mapping[tuple[str, str], Fraction]
 Pair = tuple[Device, Device]
@@ -131,7 +131,7 @@ def default_share(spec: Object, capacity: str) -> str:
     published = {key.rpartition("/")[2]: each for key, each in spec.get("capacity", {}).items()}
     if capacity not in published:
         raise DriverFailed(
-            f"device {spec['name']} has no capacity {capacity}", hint="check spec.sharing of the driver file"
+            f"device {spec['name']} has no capacity {capacity}", hint="check spec.optional.capacity of the driver file"
         )
     return str(published[capacity].get("requestPolicy", {}).get("default", published[capacity]["value"]))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from testbed.errors import DriverFailed
 from testbed.kube.client import Object
+from testbed.models.names import full_name, value_of
 from testbed.vocabulary.driver.quantities import amount
 
 
@@ -33,22 +34,21 @@ class PublishedValue:
 
 def read_value(device: Object, name: str, driver: str) -> PublishedValue:
     """Return an attribute or a capacity of a published device; a name without domain has the driver's. DriverFailed if it is missing."""
-    domain, _, short = name.rpartition("/")
     published = {**device.get("attributes", {}), **device.get("capacity", {})}
-    keys = (short, f"{driver}/{short}") if domain in ("", driver) else (name,)
-    value = next((published[key] for key in keys if key in published), None)
+    value = value_of(name, published, driver)
     if value is None:
         raise DriverFailed(
             f"device {device['name']} of {driver} has no attribute or capacity {name}\n"
             f"  last seen: {', '.join(sorted(published)) or 'none'}",
             hint="check the names in the driver file",
         )
-    return PublishedValue(domain or driver, short, _literal(value))
+    domain, _, short = full_name(name, driver).rpartition("/")
+    return PublishedValue(domain, short, _literal(value))
 
 
 def with_domains(attributes: Object, driver: str) -> dict[str, Object]:
     """Return attributes by their full names; one without domain gets the driver's."""
-    return {name if "/" in name else f"{driver}/{name}": dict(value) for name, value in attributes.items()}
+    return {full_name(name, driver): dict(value) for name, value in attributes.items()}
 
 
 def _literal(value: Any) -> str:

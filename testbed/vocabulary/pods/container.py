@@ -58,7 +58,7 @@ class Container:
     @property
     def seen_devices(self) -> SeenDevices:
         """Return the devices that the driver file's probe finds in the running container."""
-        return self._found_in(self._output(self.pod.world.driver_file.probe.command))
+        return self._found_in(self._output(self.pod.world.driver_file.probe.argv))
 
     @property
     def printed_devices(self) -> SeenDevices:
@@ -69,7 +69,7 @@ class Container:
     def settings(self) -> Settings:
         """Return the settings (one, other) that the driver file's command finds in the running container."""
         known = self.pod.world.driver_file.configuration
-        printed = self._output(known.command) if known else ""
+        printed = self._output(known.command) if known and known.command else ""
         self.pod.world.probe_results.keep(
             self.pod.namespace, ProbeResult(self.pod.name, self.name, printed, matches="", of_settings=True)
         )
@@ -138,7 +138,7 @@ class Container:
 
     def _found_in(self, text: str) -> SeenDevices:
         """Return the devices in the output. Wait for their slices, which the driver may be publishing again, or raise DriverFailed."""
-        result = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.matches)
+        result = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.pattern)
         probe_results, namespace = self.pod.world.probe_results, self.pod.namespace
         probe_results.keep(namespace, result)
         expected = f"the devices in container {self.name} of pod {self.pod.name} to be published"
@@ -164,7 +164,7 @@ class Container:
         known = self._known(found)
         missing = sorted(set(found) - set(known))
         if missing:
-            identity = "name" if probe.shows_names else probe.identity_attribute
+            identity = "name" if probe.shows_names else world.driver_file.identity_attribute
             raise NotYet(
                 f"container {self.name} of pod {self.pod.name} sees a device {missing[0]}, but no ResourceSlice of "
                 f"{world.driver_file.driver} has a device with that {identity}; "
@@ -174,10 +174,11 @@ class Container:
 
     def _known(self, shown: Sequence[str]) -> dict[str, Device]:
         """Return the published devices by what the probe shows: their names or their identities."""
-        world, driver, probe = self.pod.world, self.pod.world.driver_file.driver, self.pod.world.driver_file.probe
-        if probe.shows_names:
-            return devices_by_name(world.slices(), driver, self.pod.node, shown)
-        return devices_by_attribute(world.slices(), driver, probe.identity_attribute)
+        world, file = self.pod.world, self.pod.world.driver_file
+        if file.probe.shows_names:
+            return devices_by_name(world.slices(), file.driver, self.pod.node, shown)
+        node = "" if file.is_identity_unique else self.pod.node
+        return devices_by_attribute(world.slices(), file.driver, file.identity_attribute, node)
 
 
 def _with_digest(variable: str) -> str:

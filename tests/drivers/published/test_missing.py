@@ -7,6 +7,7 @@ from typing import Any
 from testbed.drivers.published.missing import find_missing
 from testbed.models.driver_file import DriverFile, load_driver_file
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 
 FILE = load_driver_file(cluster.driver_path())
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -23,8 +24,7 @@ def _kube(fault: str = "", **pods: Any) -> Any:
 
 
 def _network_attached() -> DriverFile:
-    nodes = FILE.nodes.model_copy(update={"own_slices": False})
-    return FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})
+    return with_values(FILE, "devices", belong_to="network")
 
 
 def test_nothing_is_missing_of_a_ready_driver() -> None:

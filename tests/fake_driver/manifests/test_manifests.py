@@ -63,7 +63,9 @@ def test_the_driver_file_selects_the_pods(driver: str) -> None:
 def test_class_and_driver_are_named_as_in_the_driver_file(driver: str) -> None:
     spec = DRIVER_FILES[driver]["spec"]
     classes = [each["metadata"]["name"] for each in rendered(driver) if each["kind"] == "DeviceClass"]
-    assert sorted(classes) == sorted([spec["deviceClass"], *spec.get("classes", {}).values()])
+    assert sorted(classes) == sorted(
+        [*spec["devices"]["classes"], *(each["class"] for each in spec.get("optional", {}).values())]
+    )
     assert {"name": "FAKE_DRIVER_NAME", "value": spec["driver"]} in container(driver=driver)["env"]
 
 

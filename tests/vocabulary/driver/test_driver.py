@@ -8,12 +8,14 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
+from testbed.models.driver.devices import Identity
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.driver.published_values import PublishedValue
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 from tests.fakes.kube import FakeKube
 
 Make = Callable[..., World]
@@ -109,8 +111,11 @@ def test_network_attached_devices_leave_nothing_to_judge_on_a_node(world: Make) 
     kube = cast("FakeKube", made.kube)
     spec = {key: value for key, value in cluster.slice_spec("far", 1).items() if key != "nodeName"}
     kube.put("ResourceSlice", "slice-far", spec={**spec, "allNodes": True})
-    with pytest.raises(NothingToJudge, match="for node node-3, only network-attached devices"):
-        min(Driver(made).devices_on("node-3"))
+    network = with_values(made.driver_file, "devices", belong_to="network")
+    with pytest.raises(DriverFailed, match=r"publishes no device of class \S+ for node node-3"):
+        Driver(made).devices_on("node-3")
+    with pytest.raises(NothingToJudge, match=r"declares network-attached devices \(spec\.devices\.belongTo\)"):
+        Driver(replace(made, driver_file=network)).devices_on("node-3")
 
 
 def test_the_published_values_of_a_device(world: Make) -> None:
@@ -127,22 +132,25 @@ def test_the_published_values_of_a_device(world: Make) -> None:
     assert driver.devices_with_value(driver.identity(device), "node-1") == frozenset()
 
 
-def test_an_identity_without_an_identity_attribute_is_an_error(world: Make) -> None:
+@pytest.mark.parametrize("identity", [None, Identity(attribute="uuid", scope="node")])
+def test_an_identity_that_is_not_unique_in_the_cluster_is_an_error(world: Make, identity: Identity | None) -> None:
     made = world()
-    probe = made.driver_file.probe.model_copy(update={"identity_attribute": ""})
-    spec = made.driver_file.spec.model_copy(update={"probe": probe})
-    driver = Driver(replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec})))
+    file = with_values(made.driver_file, "devices", identity=identity)
+    driver = Driver(replace(made, driver_file=file))
     for ask in (driver.identity, driver.devices_named_in):
-        with pytest.raises(UsageError, match=r"driver file fake-gpu has no spec\.probe\.identityAttribute"):
+        with pytest.raises(
+            UsageError, match=r"driver file fake-gpu has no spec\.devices\.identity with scope: cluster"
+        ):
             ask(Device(cluster.DRIVER, "node-1", "gpu-0"))
 
 
 def test_a_companion_without_an_identity_attribute_leaves_nothing_to_judge(world: Make) -> None:
     alone = world()
     (companion,) = load_companions(alone.driver_file)
-    probe = companion.probe.model_copy(update={"identity_attribute": ""})
-    vague = companion.model_copy(update={"spec": companion.spec.model_copy(update={"probe": probe})})
-    with pytest.raises(NothingToJudge, match=r"driver file fake-nic has no spec\.probe\.identityAttribute"):
+    vague = with_values(companion, "devices", identity=None)
+    with pytest.raises(
+        NothingToJudge, match=r"driver file fake-nic has no spec\.devices\.identity with scope: cluster"
+    ):
         _ = Driver(replace(alone, companions=(vague,))).companion_with_identity
 
 
@@ -223,7 +231,8 @@ def test_the_amount_above_the_limit_is_within_the_capacity(world: Make) -> None:
     _describe(here, "gpu-3", capacity={"memory": {"value": "8Gi"}})
     assert Driver(here).amount_above_limit(Device(cluster.DRIVER, "node-2", "gpu-2")) == "10Gi"
     with pytest.raises(
-        UsageError, match=r"spec\.sharing\.tooMuch of the driver file is 10Gi, which exceeds the memory of .*/gpu-3"
+        UsageError,
+        match=r"spec\.optional\.capacity\.tooMuch of the driver file is 10Gi, which exceeds the memory of .*/gpu-3",
     ):
         Driver(here).amount_above_limit(Device(cluster.DRIVER, "node-2", "gpu-3"))
 

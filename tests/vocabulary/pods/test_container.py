@@ -9,7 +9,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
-from testbed.models.driver_file import Probe
+from testbed.models.driver.probe import Probe
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.scenario import new_scenario
@@ -17,7 +17,7 @@ from testbed.vocabulary.world import World
 from tests.fakes.cluster import DRIVER
 from tests.vocabulary.conftest import RUNS, kube_of
 
-BY_NAME = {"command": ["env"], "matches": r"^DEVICE=(?P<name>\S+)$"}
+BY_NAME = {"command": ["env"], "lines": r"^DEVICE=(?P<name>\S+)$"}
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_a_container_without_devices_is_explained_by_the_most_similar_line() -> 
     assert first == "expected container workload of pod pod to see gpu-0 of node-2; it sees no device"
     assert cause == (
         "  likely cause: the driver added nothing to the container, "
-        "or no line that the probe printed matches spec.probe.matches"
+        "or no line that the probe printed matches spec.probe"
     )
     assert "the probe printed 3 lines in container workload of pod pod" in seen
     assert "the most similar is GPU_DEVICE_GPU_0_UUID=…; the whole output is in probe/ of the evidence" in seen

@@ -1,0 +1,1 @@
+"""Sections of a driver file; `driver_file` assembles them."""

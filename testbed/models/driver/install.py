@@ -1,0 +1,107 @@
+"""The section `install` of a driver file: how to install the driver, and in which older version. `driver_file` assembles the sections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from testbed.models.strict import Strict, existing_file, existing_path
+
+ExistingFile = Annotated[Path, AfterValidator(existing_file)]
+ExistingPath = Annotated[Path, AfterValidator(existing_path)]
+_WAYS = ("manifests", "kustomize", "chart", "process", "installed")
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def _files(paths: tuple[Path, ...], info: ValidationInfo) -> tuple[Path, ...]:
+    """Return the paths, with the manifests in a folder instead of the folder. Raise ValueError if a folder has none."""
+    if info.context is None:
+        return paths
+    return tuple(file for path in paths for file in (_manifests_in(path) if path.is_dir() else [path]))
+
+
+def _manifests_in(folder: Path) -> list[Path]:
+    found = sorted(each for each in folder.iterdir() if each.suffix in _ENDINGS and each.is_file())
+    if not found:
+        raise ValueError(f"{folder} contains no file that ends with {', '.join(_ENDINGS)}")
+    return found
+
+
+class Chart(Strict):
+    """A Helm chart."""
+
+    path: ExistingPath = Field(description="Folder or archive of the chart, relative to this file.")
+    values: ExistingFile | None = Field(None, description="File with values, relative to this file.")
+
+
+class Process(Strict):
+    """A program that is the driver, one process for each node."""
+
+    command: tuple[str, ...] = Field(
+        min_length=1, description="Command. The template variable `node` is the node's name."
+    )
+    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables.")
+    files: dict[str, ExistingFile] = Field(
+        default_factory=dict,
+        description="Paths on the node with the files that are copied there, relative to this file.",
+    )
+
+
+class Previous(Strict):
+    """The release before, for tests that update and downgrade the driver."""
+
+    manifests: tuple[ExistingPath, ...] = Field(min_length=1, description="Files or folders, relative to this file.")
+    images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
+
+    _expand = field_validator("manifests")(_files)
+
+
+class Install(Strict):
+    """How to install the driver: one of manifests, kustomize, chart, process, installed."""
+
+    manifests: tuple[ExistingPath, ...] = Field(
+        (),
+        min_length=1,
+        description="Manifests: files or folders relative to this file, applied in this order. They are templates with {{ variables }}.",
+    )
+    kustomize: ExistingPath | None = Field(None, description="Folder of a kustomization, relative to this file.")
+    chart: Chart | None = None
+    process: Process | None = None
+    installed: bool = Field(False, description="true: the driver is installed already.")
+    built_in_image: bool = Field(
+        False, description="Whether the variable `image` is set to the driver image that dra-testbed builds."
+    )
+    images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
+    pull_secret: str = Field("", description="Secret in the driver's namespace with which its images are pulled.")
+    variables: dict[str, Any] = Field(default_factory=dict, description="Variables of the templates.")
+    variables_from_files: dict[str, ExistingFile] = Field(
+        default_factory=dict, description="Variables whose values are the contents of files, relative to this file."
+    )
+    previous: Previous | None = None
+
+    _expand = field_validator("manifests")(_files)
+
+    @model_validator(mode="after")
+    def _require_one_way(self) -> Install:
+        ways = [name for name in _WAYS if getattr(self, name)]
+        if len(ways) != 1:
+            raise ValueError(f"has {' and '.join(ways) or 'none'} of {', '.join(_WAYS)}, but must have one of them")
+        unused = sorted(self.model_fields_set - {"installed"}) if self.installed else []
+        if unused:
+            raise ValueError(f"has installed: true, so {_camel(unused[0])} has no effect; remove one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _set_each_variable_once(self) -> Install:
+        if self.built_in_image and "image" in self.variables:
+            raise ValueError("sets the variable image, which builtInImage sets too")
+        duplicates = sorted(self.variables.keys() & self.variables_from_files.keys())
+        if duplicates:
+            raise ValueError(f"sets the variable {duplicates[0]} both in variables and in variablesFromFiles")
+        return self
+
+
+def _camel(field: str) -> str:
+    return str(Install.model_fields[field].alias or field)
