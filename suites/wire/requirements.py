@@ -159,6 +159,7 @@ PLANNED = (
         "configuration to the requests that it names, or to all requests if it names none.",
         "W21",
         "configuration",
+        "invalid-configuration",
     ),
     _planned(
         "PREP-111",
@@ -214,7 +215,7 @@ PLANNED = (
         "API reference: ResourceClaim v1 resource.k8s.io, OpaqueDeviceConfiguration",
         "When the driver refuses invalid configuration, its error should name the invalid field.",
         "W21",
-        "configuration",
+        "invalid-configuration",
     ),
     _planned(
         "CDI-101",
