@@ -254,8 +254,8 @@ class DriverFile(Strict):
     @property
     def printed_patterns(self) -> tuple[str, ...]:
         """Return the patterns of the lines that show devices and settings in a container."""
-        known = self.spec.configuration
-        return (self.spec.probe.matches, *((known.one.shows, known.other.shows) if known else ()))
+        settings = self.spec.configuration.settings if self.spec.configuration else {}
+        return (self.spec.probe.pattern, *(each.shows for each in settings.values()))
 
 
 def load_driver_file(path: Path) -> DriverFile:

@@ -18,7 +18,9 @@ _LINES = 500  # in which the most similar one is searched
 _SIMILAR = 0.6
 _NAME = re.compile(r"[^=:]{0,60}[=:]?")
 _NO_DEVICE = "the driver added nothing to the container, or no line that the probe printed matches spec.probe"
-_TOO_FEW = "the driver added only some of the devices to the container, or spec.probe matches only some lines of the probe"
+_TOO_FEW = (
+    "the driver added only some of the devices to the container, or spec.probe matches only some lines of the probe"
+)
 _OTHERS = "the driver added another device to the container than was allocated, or publishes the wrong identity for it"
 _TOO_MANY = (
     "the driver added devices that were not allocated to the container: those of other claims, or all of the node"
