@@ -65,7 +65,7 @@ def _kubelets(kube: Kube, nodes: Collection[str]) -> list[str]:
 
 
 def _count_by_node(found: Iterable[Pool], having: str = "") -> Counter[str]:
-    """Return the number of devices of each node, or only of devices with that field. Key '' counts devices that all nodes can use."""
+    """Return the number of devices of each node; with `having`, only of those with that field. Key '' is for devices without a node."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
         devices = [device for device in one["spec"].get("devices") or () if not having or device.get(having)]

@@ -199,7 +199,7 @@ class Claim:
         return self._should("have a device status", reported, budgets.RELEASED, _NO_DEVICE_STATUS)
 
     def should_have_more_status_for(self, device: Device, *, than: str) -> Claim:
-        """Wait until the status of a device has something beside the condition `than`: another condition, data or network data."""
+        """Wait until the status of a device has more than the condition `than`: another condition, data or network data."""
 
         def reported(claim: Object) -> None:
             entry = _entry(claim, device)
