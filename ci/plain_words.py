@@ -1,4 +1,4 @@
-"""Refuse words that make sentences hard to read: `python -m ci.plain_words`, a part of `tox -e lint`. `--count` prints numbers only.
+"""Refuse words that make sentences hard to read: `python -m ci.plain_words`, a part of `tox -e lint`.
 
 It reads docstrings, comments, names of tests and string literals of Python files, Markdown pages, and the comments of YAML files and
 scripts. It skips text in backticks and code blocks. For text that is quoted from a program, write `# words: REASON` behind the line
@@ -12,7 +12,6 @@ import io
 import re
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -131,21 +130,13 @@ def _of_comments(lines: list[str]) -> Iterator[Text]:
             yield Text(number, number, found[1] or found[2] or "")
 
 
-def main(arguments: list[str]) -> int:
-    """Print what is refused, or how often; return 1 if anything is."""
+def main() -> int:
+    """Print the refused words; return 1 if there are any."""
     found = [finding for file in files() for finding in check(file)]
-    if arguments == ["--count"]:
-        for counts in (
-            Counter("/".join(each.path.parts[:2]) for each in found),
-            Counter(each.word.lower() for each in found),
-        ):
-            print(*(f"{number:5} {name}" for name, number in counts.most_common()), sep="\n", end="\n\n")
-        print(f"{len(found):5} in all")
-        return 0
     for each in found:
         print(f"{each.path}:{each.line}: {each.message}")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

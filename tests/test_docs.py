@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "ci
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATH = re.compile(r"`((?:ci|docs|fake_driver|manifests|suites|testbed|tests)/[\w./-]*)`")
+_SCRIPT = re.compile(r"`([\w-]+\.(?:py|sh))`")
 _TEST = re.compile(r"`'?((?:suites|tests)/[\w/]+\.py)::(\w+)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -33,10 +35,15 @@ def anchors(text: str) -> set[str]:
     return names
 
 
-def broken(page: Path) -> list[str]:
+def broken_links(page: Path) -> list[str]:
     """Return the relative links of a page whose file or anchor does not exist."""
     links = [link for link in _LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link)]
     return [link for link in links if not _exists(page, link)]
+
+
+def _files_named(name: str) -> Iterator[Path]:
+    for folder in ("ci", "fake_driver", "testbed", "tests"):
+        yield from (ROOT / folder).rglob(name)
 
 
 def _exists(page: Path, link: str) -> bool:
@@ -47,12 +54,17 @@ def _exists(page: Path, link: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_and_anchors_exist(page: Path) -> None:
-    assert broken(page) == []
+    assert broken_links(page) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_of_the_repository_exist(page: Path) -> None:
     assert [path for path in _PATH.findall(prose(page)) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_without_a_path_exist_somewhere(page: Path) -> None:
+    assert [name for name in _SCRIPT.findall(prose(page)) if not any(_files_named(name))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -68,14 +80,14 @@ def test_a_missing_file_and_a_missing_anchor_are_found(tmp_path: Path) -> None:
         "# One `word`\n[a](#one-word) [b](other.md) [c](#two) [d](https://example.com) [e](page.md#one-word)\n"
     )
 
-    assert broken(page) == ["other.md", "#two"]
+    assert broken_links(page) == ["other.md", "#two"]
 
 
 def test_links_in_code_blocks_are_not_checked(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```\n[a](missing.md)\n```\n")
 
-    assert broken(page) == []
+    assert broken_links(page) == []
 
 
 def test_repeated_headings_get_numbered_anchors() -> None:

@@ -41,7 +41,7 @@ def measure(config: TestbedConfig, rounds: int, progress: Progress) -> list[Figu
 
 
 def _api_server_alone(config: TestbedConfig) -> float:
-    """Return the seconds until etcd and an API server are ready that have the host for themselves."""
+    """Return the seconds until etcd and an API server are ready if nothing else runs on the host."""
     provider = LocalProvider()
     lock = lock_for(config.kubernetes)
     programs = ensure(lock, provider.programs(), progress=Silent())

@@ -70,7 +70,7 @@ def status_of(name: str) -> TestbedStatus:
 
 
 def permanent_failure(name: str) -> str:
-    """Return why the testbed's API server will not answer again; '' if it may, or if that is unknown. Wait for a restart first."""
+    """Return why the testbed's API server stays down, or '' if it runs or this is unknown. Wait first, because a test may restart it."""
 
     def alive() -> bool:
         return not _dead(name)

@@ -87,7 +87,7 @@ def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:
     if refused or silent:
         raise TestbedError(
             f"not all objects of the testbed can be listed, so nothing was removed: {', '.join([*refused, *silent])}",
-            hint="run the command again with the permissions that `up` had, when all API groups are served; "
+            hint="run the command again with the permissions that `up` had, once all API groups answer; "
             "--forget leaves the objects in the cluster",
         )
 

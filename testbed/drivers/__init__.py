@@ -1,6 +1,6 @@
 """Installs a driver as its driver file describes, waits until it is ready, and uninstalls it. Used by bringup and the vocabulary.
 
-No code here depends on a certain driver: everything about a driver is in its driver file.
+Everything about a driver is in its driver file. Only `rendered` and `expected_slices` are about the fake drivers; installing uses neither.
 """
 
 from testbed.drivers.companions import all_manifests, install_all, load_with_companions

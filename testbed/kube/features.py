@@ -1,4 +1,4 @@
-"""Reads from an API server its version, the feature gates that are on, and the served versions of resource.k8s.io.
+"""Reads the version of an API server, the feature gates that are on, and the versions of resource.k8s.io that it serves.
 
 Used by providers, `status` and the selection of requirements. Gates are read from the server's metrics. Users without access to them still
 learn some gates from dry runs: the server drops fields whose gate is off.

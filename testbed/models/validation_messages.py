@@ -60,7 +60,7 @@ def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None
 
 
 def describe_value(value: object, written: str | None = None) -> str:
-    """Return a value with its type, spelled as in the file where that is known."""
+    """Return a value with its type. `written` is the spelling in the file, if it is known."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

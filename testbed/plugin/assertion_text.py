@@ -60,7 +60,7 @@ class Comparison:
 
 
 def explain_assertion(statement: str, pytest_text: str, compared: Comparison | None) -> str:
-    """Return the text for a failed `assert`; `pytest_text`, the text of pytest, for statements without a rule here."""
+    """Return the text for a failed `assert`. For a statement without a rule here, return `pytest_text`, which pytest made."""
     test = _test_of(statement)
     if test is None or not pytest_text.startswith("assert "):
         return pytest_text

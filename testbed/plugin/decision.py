@@ -1,4 +1,4 @@
-"""What the controller decides once before anything is collected: the testbed, the driver file, the facts. Called by `starting`."""
+"""What the controller decides once before anything is collected: the testbed, the driver file, the facts. Called by `startup`."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.drivers.published.slices import Device
-from testbed.errors import WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, Target, failure, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, Target, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet
 
 PROTECTION = "resource.kubernetes.io/delete-protection"
 _IN_USE = Diagnosis(
@@ -199,7 +198,7 @@ class Claim:
         return self._should("have a device status", reported, budgets.RELEASED, _NO_DEVICE_STATUS)
 
     def should_have_more_status_for(self, device: Device, *, than: str) -> Claim:
-        """Wait until the status of a device has something beside the condition `than`: another condition, data or network data."""
+        """Wait until the status of a device has more than the condition `than`: another condition, data or network data."""
 
         def reported(claim: Object) -> None:
             entry = _entry(claim, device)
@@ -252,11 +251,7 @@ class Claim:
                 raise NotYet(f"still there; finalizers: {finalizers}; reserved for: {_names(_reserved_for(left))}")
 
         expected = f"{self._target} to be gone"
-        try:
-            eventually(gone, expected, budgets.CLAIMS_GONE, longest_pause=0.1)
-        except WaitTimeout as late:
-            cause = queries.unless_node_is_unready(self.world, _IN_USE)
-            raise failure(expected, late.last_seen, late.budget, cause) from late
+        queries.eventually_or_explain(self.world, gone, expected, budgets.CLAIMS_GONE, _IN_USE)
 
     @property
     def _configurations(self) -> list[Object]:

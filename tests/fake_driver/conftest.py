@@ -121,7 +121,7 @@ def server(fake_api: FakeApi) -> Iterator[str]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a short path, because socket paths are limited to 107 bytes."""
+    """Create a folder with a short path, because socket paths are limited to 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="fd-", dir="/tmp") as path:
         yield Path(path)
 

@@ -9,7 +9,7 @@
     preload.py        import the images into the node's containerd
     libraries.py      find the shared libraries that a program needs
 
-Used by the kind provider and `dra-testbed images node`, through testbed.images.
+Used by bringup for kind clusters and by `dra-testbed images node`, through testbed.images.
 """
 
 from testbed.images.node.assemble import cached_node, node

@@ -1,4 +1,4 @@
-"""Assemble the kind node image of two layers, and cache it. Used by the kind provider and `dra-testbed images node`.
+"""Assemble the kind node image of two layers, and cache it. Used by bringup for kind clusters and by `dra-testbed images node`.
 
 The lower layer is Debian, the upper layer has everything that depends on versions.
 """

@@ -100,7 +100,7 @@ class NodePods:
             self._remove(keeper)
 
     def _keeper(self, node: str) -> str:
-        """Return the node's keeper; start one if there is none that works. A working one must be kept: without kubelet none can start."""
+        """Return the node's keeper; start one if none works. Never replace one that works: without the kubelet, no new pod can start."""
         name = f"keeper-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
         found = self.kube.find("v1", "Pod", name, self.namespace)
         if found and (_is_running(found) or self._answers(name)):

@@ -43,7 +43,7 @@ def current_condition(world: World) -> ClusterCondition:
 
 
 def wait_until_restored(world: World, before: ClusterCondition) -> None:
-    """Wait until the cluster is in its earlier condition again; WaitTimeout with the differences otherwise."""
+    """Wait until the cluster is in its earlier condition again. Raise WaitTimeout with the differences if it does not return to it."""
 
     def restored() -> None:
         found = differences(before, current_condition(world))

@@ -13,15 +13,15 @@ import grpc
 import yaml
 
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed, TestbedError, WaitTimeout
+from testbed.errors import DriverFailed, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import budgets
-from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.observation import Diagnosis, failure
+from testbed.vocabulary.observing.observation import Diagnosis
+from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import CDI_FOLDERS, World
-from testbed.waiting import NotYet, eventually
+from testbed.waiting import NotYet
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 # The files that a container runtime reads. Files that are being written have other suffixes.
@@ -124,11 +124,7 @@ class Kubelets:
         self._eventually(restored, f"node {node} to have the same CDI files as before")
 
     def _eventually(self, check: Callable[[], None], expected: str) -> None:
-        try:
-            eventually(check, expected, budgets.RELEASED, longest_pause=0.2)
-        except WaitTimeout as late:
-            cause = queries.unless_node_is_unready(self.world, _NOT_CLEANED_UP)
-            raise failure(expected, late.last_seen, late.budget, cause) from late
+        eventually_or_explain(self.world, check, expected, budgets.RELEASED, _NOT_CLEANED_UP, longest_pause=0.2)
 
     def _get(self, pod: Pod) -> podresources_v1_pb2.PodResources:
         wanted = podresources_v1_pb2.GetPodResourcesRequest(pod_name=pod.name, pod_namespace=pod.namespace)

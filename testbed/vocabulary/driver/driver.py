@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from testbed.drivers import expected_nodes
 from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
-from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
+from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.kube.client import Object
 from testbed.models.driver.devices import Examples
 from testbed.models.driver_sections import Classes, SharedCapacity
@@ -22,10 +22,10 @@ from testbed.vocabulary.driver.optional_devices import CounterGroup, Partitionab
 from testbed.vocabulary.driver.pool_changes import PoolWatch
 from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
 from testbed.vocabulary.driver.quantities import amount
-from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.observation import Diagnosis, failure
+from testbed.vocabulary.observing.observation import Diagnosis
+from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.world import RESOURCE, World
-from testbed.waiting import NotYet, eventually, eventually_true
+from testbed.waiting import NotYet, eventually_true
 
 T = TypeVar("T")
 _IDENTITY = "spec.devices.identity with scope: cluster"
@@ -155,11 +155,7 @@ class Driver:
                 raise NotYet(f"{len(left)} of {len(slices)} slices still exist")
 
         expected = f"the slices of {self.name} for {node} to be deleted"
-        try:
-            eventually(gone, expected, budgets.SLICES_DELETED)
-        except WaitTimeout as late:
-            cause = queries.unless_node_is_unready(self.world, _NOT_DELETED)
-            raise failure(expected, late.last_seen, late.budget, cause) from late
+        eventually_or_explain(self.world, gone, expected, budgets.SLICES_DELETED, _NOT_DELETED, longest_pause=0.5)
         return self
 
     def should_replace_slices(self, slices: frozenset[str], node: str) -> Driver:
@@ -172,11 +168,7 @@ class Driver:
                 raise NotYet(f"{len(left)} old slices still exist, and {'a' if complete else 'no'} pool is complete")
 
         expected = f"{self.name} to publish its devices on {node} again"
-        try:
-            eventually(published, expected, budgets.REPUBLISHED, longest_pause=0.1)
-        except WaitTimeout as late:
-            cause = queries.unless_node_is_unready(self.world, _NOT_REPUBLISHED)
-            raise failure(expected, late.last_seen, late.budget, cause) from late
+        eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, _NOT_REPUBLISHED)
         return self
 
     def devices_with_value(self, value: PublishedValue, node: str) -> frozenset[Device]:

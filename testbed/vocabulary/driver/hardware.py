@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from testbed.drivers import live_control
 from testbed.drivers.published.pool_transitions import PoolState, pool_state
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed, TestbedError, WaitTimeout
+from testbed.errors import DriverFailed, TestbedError
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver.pool_changes import PoolChange, PoolWatch
-from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.observation import Diagnosis, failure
+from testbed.vocabulary.observing.observation import Diagnosis
+from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.world import RESOURCE, World
-from testbed.waiting import NotYet, eventually
+from testbed.waiting import NotYet
 
 _NOT_PUBLISHED = Diagnosis("the driver does not publish the change of its hardware")
 
@@ -101,12 +101,7 @@ class Hardware:
                     f"pool {pool} has the devices {', '.join(now.names)}" if now else f"pool {pool} is incomplete"
                 )
 
-        try:
-            eventually(published, expected, budgets.POOL, longest_pause=0.1)
-        except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_unready(self.world, _NOT_PUBLISHED)
-            ) from late
+        eventually_or_explain(self.world, published, expected, budgets.POOL, _NOT_PUBLISHED)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from testbed.drivers.published.holders import devices_held_by_others, held_devices, summarize
 from testbed.drivers.published.missing import missing_devices, missing_pods
 from testbed.drivers.published.slices import pools, without_other_devices
 from testbed.drivers.ready import expected_nodes
-from testbed.errors import ApiError
+from testbed.errors import ApiError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary.observing.diagnosis import (
     DRIVER_UNREACHABLE,
@@ -19,8 +20,9 @@ from testbed.vocabulary.observing.diagnosis import (
     oldest_first,
     unschedulable_conditions,
 )
-from testbed.vocabulary.observing.observation import Diagnosis
+from testbed.vocabulary.observing.observation import Diagnosis, failure
 from testbed.vocabulary.world import World
+from testbed.waiting import Budget, eventually
 
 _FORBIDDEN = 403
 _SHOWN = 3
@@ -92,6 +94,22 @@ def diagnose_claim(world: World, namespace: str, claim: str, otherwise: Diagnosi
     found = [diagnose_pod(world, namespace, pod["metadata"]["name"], pod) for pod in pods]
     known = sorted((each for each in found if each.cause), key=lambda each: not each.by_environment)
     return known[0] if known else otherwise
+
+
+def eventually_or_explain(
+    world: World,
+    check: Callable[[], None],
+    expected: str,
+    budget: Budget,
+    otherwise: Diagnosis,
+    *,
+    longest_pause: float = 0.1,
+) -> None:
+    """Call `check` until it does not raise NotYet. If the wait fails, name as the cause a node that is not Ready, or `otherwise`."""
+    try:
+        eventually(check, expected, budget, longest_pause=longest_pause)
+    except WaitTimeout as late:
+        raise failure(expected, late.last_seen, late.budget, unless_node_is_unready(world, otherwise)) from late
 
 
 def unless_node_is_unready(world: World, otherwise: Diagnosis) -> Diagnosis:

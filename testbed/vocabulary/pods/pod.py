@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.drivers.published.slices import Device
-from testbed.errors import WaitTimeout
 from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
@@ -22,13 +21,13 @@ from testbed.vocabulary.observing.diagnosis import (
     is_prepare_error,
     occurrences,
 )
-from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, failure, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, hold, observe
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_results import SeenDevices
 from testbed.vocabulary.world import World
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet
 
 _SYNC = "looked-at"  # an annotation with a random value
 
@@ -249,12 +248,7 @@ class Pod:
                 raise NotYet(describe_pod(left))
 
         expected = f"pod {self.name} to be gone"
-        try:
-            eventually(gone, expected, budgets.POD_GONE, longest_pause=0.1)
-        except WaitTimeout as late:
-            raise failure(
-                expected, late.last_seen, late.budget, queries.unless_node_is_unready(self.world, NOT_UNPREPARED)
-            ) from late
+        queries.eventually_or_explain(self.world, gone, expected, budgets.POD_GONE, NOT_UNPREPARED)
 
     def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
         """Wait until a check accepts the pod. For the verbs of this class and of Container."""

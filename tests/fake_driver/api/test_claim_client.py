@@ -18,7 +18,7 @@ ENTRY = {"driver": "gpu.dra-testbed.example", "pool": "worker", "device": "gpu-0
 
 @pytest.fixture
 def requested(fake_api: FakeApi) -> list[str]:
-    """The paths that were requested."""
+    """Return the paths that were requested."""
     found: list[str] = []
     fake_api.refuse = lambda _method, path: found.append(path)
     return found

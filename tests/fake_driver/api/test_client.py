@@ -35,7 +35,7 @@ def connect() -> Iterator[Callable[..., ApiClient]]:
 
 @contextlib.contextmanager
 def answering(*answers: bytes) -> Iterator[str]:
-    """A server that sends one of these texts on each connection and closes it."""
+    """Start a server that sends one of these texts on each connection and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

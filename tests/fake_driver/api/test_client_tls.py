@@ -37,7 +37,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def certificate(folder: Path, name: str) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
+    """Write a self-signed certificate for 127.0.0.1, with its key in the same file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

@@ -18,7 +18,7 @@ from fake_driver.control.control_socket import ControlSocket
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The path of a control socket that echoes requests and gives clients 0.5 s."""
+    """Yield the path of a control socket that echoes requests and gives clients 0.5 s."""
     monkeypatch.setattr(control_socket, "_CLIENT_TIMEOUT", 0.5)
     server = ControlSocket(tmp_path / "control.sock", lambda request: {"ok": True, "request": request})
     server.start()

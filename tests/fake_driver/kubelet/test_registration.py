@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def socket(start_driver: Callable[..., NodeProcess], settings: Settings) -> Path:
-    """The DRA socket of a driver that runs."""
+    """Start a driver and return its DRA socket."""
     start_driver(settings)
     return settings.data / "dra.sock"
 

@@ -56,7 +56,7 @@ class Server:
 
 
 def pool_as_a_scheduler_sees_it(slices: list[Object]) -> list[Object] | None:
-    """The devices of the newest generation, or None while it is incomplete."""
+    """Return the devices of the newest generation, or None while it is incomplete."""
     newest = max((one["spec"]["pool"]["generation"] for one in slices), default=0)
     current = [one for one in slices if one["spec"]["pool"]["generation"] == newest]
     if not current or len(current) != current[0]["spec"]["pool"]["resourceSliceCount"]:

@@ -99,7 +99,7 @@ TAINTED = Device("gpu-200", "gpu", {}, {}, taints=(Taint("a", "NoSchedule"),))
 
 
 def named(slices: list[Object]) -> dict[str, list[str]]:
-    """The devices of each slice, by its index."""
+    """Return the devices of each slice, by its index."""
     return {each["metadata"]["name"][:5]: [one["name"] for one in each["spec"].get("devices", ())] for each in slices}
 
 
