@@ -64,7 +64,7 @@ _NAME_AND_VALUE = re.compile(  # an entry of a container's `env`
     r"[ \t]{0,4}+:[ \t]{0,4}+(?P<value>\\++\"[^\\\"\r\n]*+|\"(?:[^\"\\\r\n]|\\[^\r\n])*+|'[^'\r\n]*+|[^\s,}\"'\\][^\r\n,}]*+)"
 )
 # In the lower-case text: a word of a secret's name, the rest of the name, and what separates it from its value.
-_NAME = re.compile(rf"(?:{'|'.join(_WORDS)})[\w.-]{{0,40}}+\\*+[\"']?[ \t]{{0,4}}+(?:=>|[:=])[ \t]{{0,8}}+")
+_NAME = re.compile(rf"(?:{'|'.join(_WORDS)})[\w.-]{{0,40}}+\\*+[\"']?[ \t]{{0,4}}+(?:=>|:=|[:=](?!=))[ \t]{{0,8}}+")
 _IN_NAMES = string.ascii_letters + string.digits + "_.-"
 _QUOTED = r"(?P<quote>\\++[\"'])(?:[^\\\"'\r\n]|\\++[^\\\"'\r\n])*+|\"(?:[^\"\\\r\n]|\\[^\r\n])*+|'[^'\r\n]*+"
 _BLOCK = r"(?P<block>[|>][-+0-9]{0,2}[ \t]*+\r?\n)(?P<lines>(?:[ \t]++[^\r\n]*+(?:\r?\n|\Z)|[ \t]*+\r?\n)++)"  # of YAML

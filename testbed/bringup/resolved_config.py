@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed import binaries, folders
 from testbed.binaries import Lock
-from testbed.drivers import expected_nodes, load_with_companions
+from testbed.drivers import early_checks, expected_nodes, load_with_companions
 from testbed.drivers.expected_slices import expected_slices
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
@@ -51,6 +51,7 @@ def resolve(config: TestbedConfig) -> ResolvedConfig:
     check_runtime_config(config.runtime_config, lock.resource_versions)
     drivers = load_with_companions(config.driver) if config.driver else ()
     check_needs(config.provider, drivers)
+    early_checks.check(drivers, config.hardware)
     _check_hardware(config, drivers)
     return ResolvedConfig(config, lock, kubelet_lock, drivers, _cluster_spec(config, lock, kubelet_lock, drivers))
 

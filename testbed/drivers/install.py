@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from testbed.drivers.shared_objects import is_managed_by, is_shared, release_shared
-from testbed.errors import ApiError, TestbedError, UsageError
+from testbed.errors import ApiError, UsageError
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
 from testbed.models.driver_file import DriverFile
@@ -86,7 +86,10 @@ def _objects(path: Path, text: str) -> list[Object]:
     found = [content for content in documents if content]
     for content in found:
         if not _is_object(content):
-            raise TestbedError(f"{path} contains a document that is not a Kubernetes object: {content!r:.80}")
+            raise UsageError(
+                f"{path} contains a document that is not a Kubernetes object: {content!r:.80}",
+                hint="each document needs apiVersion, kind and metadata.name",
+            )
     return found
 
 

@@ -33,7 +33,7 @@ def _explain(access: Access, refused: ApiError) -> TestbedError:
     if refused.status == 401:
         reason = access.expired() or refused.message
         hint = "get a new kubeconfig from the cluster's administrator, or choose another --context"
-        return TestbedError(f"{access} does not accept the credentials: {reason}", hint=hint)
+        return TestbedError(f"{access} does not accept the credentials ({reason})", hint=hint)
     if isinstance(refused.__cause__, urllib3.exceptions.SSLError):
         hint = "check certificate-authority in the kubeconfig, and that the server's certificate includes this address"
         return TestbedError(f"the TLS connection to {access} failed: {refused.__cause__}", hint=hint)

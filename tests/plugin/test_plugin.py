@@ -196,8 +196,8 @@ def test_two_tests_with_the_same_requirement_id_are_refused(judge: Judge) -> Non
 
 
 def test_long_tracebacks_can_be_requested(judge: Judge) -> None:
-    run = judge("@required(1)\ndef test_it():\n    secret = 1\n    assert secret == 2\n", "--tb=long")
-    assert "secret = 1" in run.output
+    run = judge("@required(1)\ndef test_it():\n    number = 1\n    assert number == 2\n", "--tb=long")
+    assert "number = 1" in run.output
 
 
 def test_the_plugin_module_imports_nothing_but_pytest() -> None:

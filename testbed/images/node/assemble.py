@@ -44,6 +44,7 @@ def node(lock: Lock, progress: Progress) -> Image:
     found = cached_node(lock)
     if found:
         return found
+    root.check_tools()
     programs = binaries.ensure(lock, _programs(lock), progress=progress)
     sandbox = basics.sandbox(progress)
     with progress.step("Debian for node images") as step:

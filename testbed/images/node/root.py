@@ -50,6 +50,12 @@ def key() -> str:
     return key_of(["node root", RECIPE, oci.architecture(), SUITE, PACKAGES, _NOT_NEEDED, _CLEAN_UP])
 
 
+def check_tools() -> None:
+    """Raise TestbedError if the layer must be built and this host lacks a program for it. Called before anything slow."""
+    if Store().find("debian", key()) is None:
+        _check_tools()
+
+
 def layer(step: Step) -> CacheEntry:
     """Return the layer from the cache, or build it."""
 

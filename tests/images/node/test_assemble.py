@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from testbed import binaries, process
 from testbed.binaries import Lock
+from testbed.errors import TestbedError
 from testbed.images import basics, tarball
 from testbed.images.node import assemble, kind_files, root, system_images
 from testbed.images.node.kind_files import KindFiles
@@ -18,6 +20,9 @@ from testbed.progress import Silent
 KUBEADM = (
     "echo registry/etcd:3; echo registry/kube-proxy:v1; echo registry/pause:3.10.2; echo registry/coredns/coredns:v1"
 )
+
+
+CHECK_TOOLS = root.check_tools
 
 
 @pytest.fixture
@@ -47,6 +52,7 @@ def calls(
     process.run(["tar", "--create", "--file", layer, "--directory", debian, "."])
     monkeypatch.setattr(binaries, "ensure", ensure)
     monkeypatch.setattr(basics, "sandbox", lambda progress: sandbox)
+    monkeypatch.setattr(root, "check_tools", lambda: None)
     monkeypatch.setattr(root, "layer", lambda step: CacheEntry(layer, {"digest": "sha256:00"}, layer.stat().st_size))
     monkeypatch.setattr(kind_files, "fetch", lambda *given: kind)
     monkeypatch.setattr(assemble, "preload", preload)
@@ -94,6 +100,18 @@ def test_a_cached_image_is_not_rebuilt(calls: list[Any], lock: Lock, progress: S
 
     assert assemble.node(lock, progress) == first == assemble.cached_node(lock)
     assert len(calls) == before
+
+
+def test_a_missing_program_is_reported_before_anything_is_fetched_or_built(
+    calls: list[Any], lock: Lock, progress: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root, "check_tools", CHECK_TOOLS)
+    monkeypatch.setattr(binaries, "ensure", lambda *_, **__: pytest.fail("programs were fetched"))
+    monkeypatch.setattr(assemble, "cached_node", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(TestbedError, match="mmdebstrap was not found"):
+        assemble.node(lock, progress)
+    assert calls == []
 
 
 def test_an_image_that_was_never_built_is_not_cached(lock: Lock) -> None:

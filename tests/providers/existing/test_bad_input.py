@@ -97,7 +97,7 @@ def test_a_token_that_has_expired(refused: Up, server: ApiServer, tmp_path: Path
 
 def test_unknown_credentials(refused: Up, server: ApiServer, tmp_path: Path) -> None:
     server.every_answer = (401, {"reason": "Unauthorized", "message": "Unauthorized"})
-    assert "does not accept the credentials: Unauthorized" in refused(server.kubeconfig(tmp_path), code=3)
+    assert "does not accept the credentials (Unauthorized)" in refused(server.kubeconfig(tmp_path), code=3)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""Checks what a driver file refers to before there is a cluster: manifests, rendered, and image archives. Used by bringup."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.drivers.companions import all_manifests
+from testbed.errors import UsageError
+from testbed.kube.client import Object
+from testbed.models.driver_file import DriverFile
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?")  # names of roles may contain colons
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
+_MAX_NAME = 253
+_LISTS = ("index.json", "manifest.json")  # of an OCI archive, and of `docker save`
+
+
+def check(drivers: Sequence[DriverFile], hardware: Path | None) -> None:
+    """Raise UsageError for a manifest that is not valid YAML or no Kubernetes object, and for an archive without images."""
+    for each in all_manifests(drivers, image="image", hardware=hardware):
+        _check_object(each)
+    for archive in dict.fromkeys(archive for each in drivers if each.install for archive in each.install.images):
+        _check_archive(archive)
+
+
+def _check_object(manifest: Object) -> None:
+    metadata = manifest["metadata"]
+    values = {
+        "apiVersion": (manifest["apiVersion"], _VERSION),
+        "kind": (manifest["kind"], _KIND),
+        "metadata.name": (metadata["name"], _NAME),
+        "metadata.namespace": (metadata.get("namespace", "default"), _NAME),
+    }
+    for field, (value, pattern) in values.items():
+        if not isinstance(value, str) or len(value) > _MAX_NAME or not pattern.fullmatch(value):
+            raise UsageError(
+                f"a manifest of the driver has an invalid {field}: {value!r:.100} (kind {manifest['kind']!r:.60}, "
+                f"name {metadata['name']!r:.60})",
+                hint="correct the manifest; dra-testbed up --plan shows all objects",
+            )
+
+
+def _check_archive(archive: Path) -> None:
+    try:
+        with tarfile.open(archive) as tar:
+            if any(member.name.removeprefix("./") in _LISTS for member in tar):
+                return
+    except (OSError, EOFError, tarfile.TarError) as broken:
+        raise UsageError(
+            f"image archive {archive} cannot be read: {broken}", hint="write it again with docker save"
+        ) from broken
+    raise UsageError(
+        f"image archive {archive} contains neither {' nor '.join(_LISTS)}, so it is no image",
+        hint="write it with docker save, or with a tool that writes OCI archives",
+    )
