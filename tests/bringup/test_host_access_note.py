@@ -29,10 +29,10 @@ kind: DriverFile
 metadata: {name: mine}
 spec:
   driver: mine.example
-  deviceClass: mine.example
+  devices: {classes: [mine.example]}
   install: {manifests: [all.yaml]}
   pods: {namespace: mine, selector: app=mine, container: driver}
-  probe: {command: [env], matches: '(?P<id>x)', identityAttribute: uuid}
+  probe: {command: [env], lines: '(?P<name>x)'}
 """
 
 

@@ -7,6 +7,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,7 +124,9 @@ def test_tests_with_a_gate_are_not_run_when_it_is_off(gate: str) -> None:
     for each in judged:
         on = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates), min_node_devices=4)
         assert choose(each, on).verdict is None
-        off = Facts("1.37", 2, 8, ABLE, frozenset(each.features), frozenset(each.gates) - {gate}, min_node_devices=4)
+        off = replace(on, gates=on.gates - {gate})
+        assert choose(each, off).verdict is Verdict.NOT_APPLICABLE
+        off = replace(off, default_gates=frozenset({gate}))
         assert choose(each, off).verdict is Verdict.CLUSTER_UNSUPPORTED
 
 
