@@ -36,7 +36,7 @@ def host_arch() -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedProgram:
     """The manifest of one cached program."""
 
     program: str
@@ -59,10 +59,10 @@ class BinaryCache:
         source = f"build-{build_identity(program.upstream)}" if origin == "build" else origin
         return self.root / program.name / f"{program.version}-{source}-{self.arch}"
 
-    def entry(self, program: Program, origin: str) -> Entry | None:
+    def entry(self, program: Program, origin: str) -> CachedProgram | None:
         """Return a program's manifest, or None if it cannot be read."""
         try:
-            return Entry(**json.loads((self.folder(program, origin) / "entry.json").read_text()))
+            return CachedProgram(**json.loads((self.folder(program, origin) / "entry.json").read_text()))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -109,7 +109,7 @@ class BinaryCache:
             shutil.move(file, path)
             path.chmod(0o755)
             stat = path.stat()
-            entry = Entry(
+            entry = CachedProgram(
                 program.name, version or program.version, origin, digest(path), stat.st_size, stat.st_mtime_ns
             )
             (folder / "entry.json").write_text(json.dumps(asdict(entry), indent=1) + "\n")

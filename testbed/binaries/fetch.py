@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.binaries.cache import ORIGINS, BinaryCache, Entry
+from testbed.binaries.cache import ORIGINS, BinaryCache, CachedProgram
 from testbed.binaries.lock import Lock, Program, Upstream
 from testbed.binaries.sources import Cached, FetchRequest, Folder, Source, System, Unavailable
 from testbed.errors import TestbedError, UsageError, did_you_mean
@@ -46,10 +46,10 @@ def ensure(
     return {program.name: fetcher.found[program.name] for program in wanted}
 
 
-def inventory(lock: Lock, *, cache: Path | None = None) -> dict[str, tuple[Path, Entry] | None]:
+def inventory(lock: Lock, *, cache: Path | None = None) -> dict[str, tuple[Path, CachedProgram] | None]:
     """Return the cached file and its entry for each program of the lock, or None."""
     store = BinaryCache(cache)
-    held: dict[str, tuple[Path, Entry] | None] = dict.fromkeys(lock.programs)
+    held: dict[str, tuple[Path, CachedProgram] | None] = dict.fromkeys(lock.programs)
     for name, program in lock.programs.items():
         for origin in reversed(ORIGINS):
             path, _ = store.find(program, [origin])

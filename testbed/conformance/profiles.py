@@ -11,7 +11,7 @@ SMOKE, CORE, FULL = "smoke", "core", "full"
 
 
 @dataclass(frozen=True)
-class Profile:
+class RequirementProfile:
     """A name, what it is for, and the IDs of its requirements; no IDs mean all requirements."""
 
     name: str
@@ -51,14 +51,16 @@ _CORE = (
     *_ids("UPGRADE", 2),
 )
 
-PROFILES: dict[str, Profile] = {
-    SMOKE: Profile(SMOKE, "whether a driver works at all, in about a minute; never conformant", frozenset(_SMOKE)),
-    CORE: Profile(CORE, "what breaks users of a driver, in about three minutes", frozenset(_CORE)),
-    FULL: Profile(FULL, "all requirements"),
+PROFILES: dict[str, RequirementProfile] = {
+    SMOKE: RequirementProfile(
+        SMOKE, "whether a driver works at all, in about a minute; never conformant", frozenset(_SMOKE)
+    ),
+    CORE: RequirementProfile(CORE, "what breaks users of a driver, in about three minutes", frozenset(_CORE)),
+    FULL: RequirementProfile(FULL, "all requirements"),
 }
 
 
-def profile(name: str) -> Profile:
+def profile(name: str) -> RequirementProfile:
     """Return the profile of that name. UsageError if there is none."""
     try:
         return PROFILES[name]

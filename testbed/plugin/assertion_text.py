@@ -28,7 +28,7 @@ _MEMBERSHIP = {"in": "in", "not in": "to be absent from"}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FailedComparison:
     """The comparison that pytest found to fail."""
 
     op: str
@@ -59,7 +59,7 @@ class Comparison:
         return [f"  difference: {each}" for each in differences(self.op, self.left, self.right)]
 
 
-def explain_assertion(statement: str, pytest_text: str, compared: Comparison | None) -> str:
+def explain_assertion(statement: str, pytest_text: str, compared: FailedComparison | None) -> str:
     """Return the text for a failed `assert`. For a statement without a rule here, return `pytest_text`, which pytest made."""
     test = _test_of(statement)
     if test is None or not pytest_text.startswith("assert "):
@@ -75,7 +75,7 @@ def explain_assertion(statement: str, pytest_text: str, compared: Comparison | N
     return f"expected {_source(test)} not to be empty or false; it is {found}"
 
 
-def _of_comparisons(test: ast.Compare, compared: Comparison) -> list[str]:
+def _of_comparisons(test: ast.Compare, compared: FailedComparison) -> list[str]:
     """Return lines that describe the failed comparison; none if it is not in the statement."""
     sides = [test.left, *test.comparators]
     same = [index for index, op in enumerate(test.ops) if _symbol(op) == compared.op]

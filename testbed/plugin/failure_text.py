@@ -11,7 +11,7 @@ import pytest
 from testbed.conformance.requirement import Requirement
 from testbed.errors import TestbedError
 from testbed.models.requirement_enums import Subject, Verdict
-from testbed.plugin.assertion_text import Comparison, explain_assertion
+from testbed.plugin.assertion_text import FailedComparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
 from testbed.vocabulary.scenario import Scenario
 
@@ -28,7 +28,7 @@ def failure_text(
     requirement: Requirement,
     verdict: Verdict,
     of_devices: Sequence[str] = (),
-    compared: Comparison | None = None,
+    compared: FailedComparison | None = None,
 ) -> str:
     """Return the text for the screen and the report. `of_devices` explains the last failed comparison of devices."""
     lines = [_cause(item, raised, of_devices, compared)]
@@ -59,7 +59,7 @@ def _cause(
     item: pytest.Item,
     raised: pytest.ExceptionInfo[BaseException],
     of_devices: Sequence[str],
-    compared: Comparison | None,
+    compared: FailedComparison | None,
 ) -> str:
     """Return the reason of a failure. Only unexpected exceptions have a traceback."""
     if isinstance(raised.value, AssertionError):

@@ -18,7 +18,7 @@ from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import serial_tests
-from testbed.plugin.assertion_text import Comparison
+from testbed.plugin.assertion_text import FailedComparison
 from testbed.plugin.failure_text import debugging_hints, failure_text, scenarios_of
 from testbed.plugin.markers import requirement_of_item
 from testbed.redaction import redactor
@@ -36,7 +36,7 @@ class Judge:
         self.context = context
         self._pressure = ""
         self._of_devices: list[str] = []
-        self._compared: Comparison | None = None
+        self._compared: FailedComparison | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,7 +59,7 @@ class Judge:
         """Explain a failed comparison of devices. pytest shortens the lines, so they are kept for the report."""
         lines = explain_comparison(op, left, right)
         self._of_devices = lines or self._of_devices
-        self._compared = Comparison(op, left, right)
+        self._compared = FailedComparison(op, left, right)
         return lines or None
 
     @pytest.hookimpl(wrapper=True)

@@ -40,7 +40,7 @@ class Capability(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Problem:
+class HostProblem:
     """Something on this host or in the request that does not work, and what to do about it."""
 
     what: str
@@ -89,7 +89,7 @@ class FoundCluster:
 
     cluster: Cluster
     kube: Kube
-    problems: Sequence[Problem] = ()
+    problems: Sequence[HostProblem] = ()
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ClusterMaker(Provider, Protocol):
     def programs(self) -> Sequence[str]:
         """Return the names of the upstream programs that it needs, as the lock file has them; the least urgent last."""
 
-    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+    def preflight(self, spec: ClusterSpec) -> list[HostProblem]:
         """Return what will not work on this host, without changing it. Raise UsageError for a spec that it cannot fulfil."""
 
     def create(self, name: str, spec: ClusterSpec, artifacts: Artifacts, state: Path, progress: Progress) -> Cluster:

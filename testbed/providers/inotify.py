@@ -7,14 +7,14 @@ import os
 import resource
 from pathlib import Path
 
-from testbed.providers.base import Problem
+from testbed.providers.base import HostProblem
 
 SEEN_ON_A_NODE = 8  # 6 of the kubelet and 2 of containerd
 SEEN_ON_CONTROL_PLANE = 8  # 3 of the API server and 5 of the controller manager
 _SETTING = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
-def shortage(minimum: int, wanted: int) -> list[Problem]:
+def shortage(minimum: int, wanted: int) -> list[HostProblem]:
     """Return a problem if fewer than `wanted` are available; it is fatal if fewer than `minimum` are."""
     left = available(wanted)
     if left >= wanted:
@@ -23,10 +23,10 @@ def shortage(minimum: int, wanted: int) -> list[Problem]:
         f"this user can create {left} more inotify instances{_limit()}, but the nodes may need {wanted}: "
         "programs in them end with 'too many open files'"
     )
-    return [Problem(what, _cure(wanted), fatal=left < minimum)]
+    return [HostProblem(what, _cure(wanted), fatal=left < minimum)]
 
 
-def low_limit(wanted: int) -> list[Problem]:
+def low_limit(wanted: int) -> list[HostProblem]:
     """Return a remark if the limit per user is below `wanted`. How many another user, such as root, has left cannot be tested."""
     most = _setting()
     if most is None or most >= wanted:
@@ -35,7 +35,7 @@ def low_limit(wanted: int) -> list[Problem]:
         f"a user can create at most {most} inotify instances, but the nodes may need {wanted}: "
         "programs in them may end with 'too many open files'"
     )
-    return [Problem(what, _cure(wanted), fatal=False)]
+    return [HostProblem(what, _cure(wanted), fatal=False)]
 
 
 def available(wanted: int) -> int:

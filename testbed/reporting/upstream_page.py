@@ -37,7 +37,7 @@ class Idea(Strict):
     why: str
 
 
-class Upstream(Strict):
+class UpstreamFile(Strict):
     """The file suites/upstream.yaml."""
 
     reasons: dict[str, str]
@@ -45,17 +45,17 @@ class Upstream(Strict):
     catalogue: list[Idea] = Field(default=[])
 
 
-def read(path: Path) -> Upstream:
+def read(path: Path) -> UpstreamFile:
     """Return the content of the file."""
-    return Upstream.model_validate(yaml.safe_load(path.read_text()))
+    return UpstreamFile.model_validate(yaml.safe_load(path.read_text()))
 
 
-def problems(upstream: Upstream, catalogue: Catalogue) -> list[str]:
+def problems(upstream: UpstreamFile, catalogue: Catalogue) -> list[str]:
     """Return where the file and the suites contradict each other."""
     return sorted(_problems(upstream, _covering(catalogue)))
 
 
-def page(upstream: Upstream, catalogue: Catalogue) -> str:
+def page(upstream: UpstreamFile, catalogue: Catalogue) -> str:
     """Return the page. UsageError if the file and the suites contradict each other."""
     wrong = problems(upstream, catalogue)
     if wrong:
@@ -68,7 +68,7 @@ def page(upstream: Upstream, catalogue: Catalogue) -> str:
     return _HEAD + count + _covered(upstream, covering) + _uncovered(upstream) + _ideas(upstream)
 
 
-def _covered(upstream: Upstream, covering: dict[str, list[Entry]]) -> str:
+def _covered(upstream: UpstreamFile, covering: dict[str, list[Entry]]) -> str:
     rows = [
         f"| {each} | {item.title} | {', '.join(map(_name, covering[each]))} |\n"
         for each, item in upstream.ids.items()
@@ -77,14 +77,14 @@ def _covered(upstream: Upstream, covering: dict[str, list[Entry]]) -> str:
     return "\n## Covered\n\n| id | what is asked | by |\n|---|---|---|\n" + "".join(rows)
 
 
-def _uncovered(upstream: Upstream) -> str:
+def _uncovered(upstream: UpstreamFile) -> str:
     rows = [
         f"| {each} | {item.title} | {upstream.reasons[item.why]} |\n" for each, item in upstream.ids.items() if item.why
     ]
     return "\n## Not covered yet\n\n| id | what is asked | why |\n|---|---|---|\n" + "".join(rows)
 
 
-def _ideas(upstream: Upstream) -> str:
+def _ideas(upstream: UpstreamFile) -> str:
     head = (
         "\n## Ideas of our own that no requirement asks\n\nItems of our first catalogue beside these ids, by suite.\n\n"
     )
@@ -104,7 +104,7 @@ def _covering(catalogue: Catalogue) -> dict[str, list[Entry]]:
     return found
 
 
-def _problems(upstream: Upstream, covering: dict[str, list[Entry]]) -> Iterator[str]:
+def _problems(upstream: UpstreamFile, covering: dict[str, list[Entry]]) -> Iterator[str]:
     for each, entries in covering.items():
         if each not in upstream.ids:
             yield f"{entries[0].requirement.id} covers {each}, which {FILE} does not know"

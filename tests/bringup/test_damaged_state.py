@@ -18,12 +18,12 @@ from testbed.models.sections import Allow
 from testbed.process import ProcessId
 from testbed.progress import Progress, Silent
 from testbed.providers.base import Artifacts, ClusterSpec
-from testbed.providers.existing.cluster import ClusterRecord as ExistingRecord
+from testbed.providers.existing.cluster import FoundClusterRecord
 from testbed.providers.kind import record as kind_record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.engine import Engine
 from testbed.providers.local import provider as local
-from testbed.providers.local.layout import ClusterRecord as LocalRecord
+from testbed.providers.local.layout import ClusterRecord
 from testbed.providers.process_marks import MARK, mark_of, marked_processes
 from testbed.waiting import Budget, eventually_true
 from tests.providers.kind.conftest import FakeEngine, fake_engine
@@ -84,7 +84,7 @@ def _local(name: str) -> Path:
     _record(name)
     folder = state.cluster_folder(name)
     local._save(folder, ClusterSpec("1.37.1"), Artifacts())
-    LocalRecord(folder / "cluster.json", 250, ("node-1",), "1.37.1").save()
+    ClusterRecord(folder / "cluster.json", 250, ("node-1",), "1.37.1").save()
     return folder
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_record_of_an_existing_cluster_stops_nothing_and_says_what_sta
     _record("cut", "existing")
     folder = state.cluster_folder("cut")
     folder.mkdir()
-    ExistingRecord(Allow.WORKLOADS, "1.37.1", frozenset()).save(folder)
+    FoundClusterRecord(Allow.WORKLOADS, "1.37.1", frozenset()).save(folder)
     damage(folder / "cluster.json")
     assert run(["down", "--name", "cut"]) == 0
     said = " ".join(capsys.readouterr().err.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.drivers.published.slices import Device
-from testbed.plugin.assertion_text import Comparison, explain_assertion
+from testbed.plugin.assertion_text import FailedComparison, explain_assertion
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,21 @@ from testbed.plugin.assertion_text import Comparison, explain_assertion
 def test_a_comparison_is_described_with_its_expression(
     source: str, op: str, left: object, right: object, said: str
 ) -> None:
-    assert explain_assertion(f"assert {source}", "assert what pytest said", Comparison(op, left, right)) == said
+    assert explain_assertion(f"assert {source}", "assert what pytest said", FailedComparison(op, left, right)) == said
 
 
 def test_devices_are_shown_by_name_and_pool() -> None:
     one, two = (Device("gpu.example", "node-1", name) for name in ("gpu-0", "gpu-1"))
 
-    said = explain_assertion("assert claim.devices == {one}", "assert {...", Comparison("==", frozenset({two}), {one}))
+    said = explain_assertion(
+        "assert claim.devices == {one}", "assert {...", FailedComparison("==", frozenset({two}), {one})
+    )
 
     assert said == "expected claim.devices to be {gpu-0 of node-1}; it is {gpu-1 of node-1}"
 
 
 def test_the_keys_in_which_mappings_differ_are_listed() -> None:
-    compared = Comparison("==", {"a": 1, "b": 2, "d": 4}, {"a": 1, "b": 3, "c": 5})
+    compared = FailedComparison("==", {"a": 1, "b": 2, "d": 4}, {"a": 1, "b": 3, "c": 5})
 
     _, *told = explain_assertion("assert claim.data == {'a': 1}", "assert {...", compared).splitlines()
 
@@ -53,7 +55,7 @@ def test_long_values_and_expressions_are_shortened() -> None:
     left = {f"device-{number:02}" for number in range(99)}
     source = "assert " + " | ".join(f"name{number}" for number in range(99)) + " == set()"
 
-    told = explain_assertion(source, "assert {...", Comparison("==", left, set()))
+    told = explain_assertion(source, "assert {...", FailedComparison("==", left, set()))
 
     assert "name9 | " in told
     assert told.endswith("; it is {'device-00', 'device-01', 'device-02', 'device-03', 'device-04', 'device-05', ...}")
@@ -81,11 +83,11 @@ def test_other_expressions_are_described_too() -> None:
     ],
 )
 def test_an_assertion_with_a_message_or_outside_the_test_keeps_its_text(source: str, said: str) -> None:
-    assert explain_assertion(source, said, Comparison("==", 0, 1)) == said
+    assert explain_assertion(source, said, FailedComparison("==", 0, 1)) == said
 
 
 def test_the_failed_comparison_of_a_chain_is_described() -> None:
-    compared = Comparison("==", frozenset(), {"one"})
+    compared = FailedComparison("==", frozenset(), {"one"})
 
     assert explain_assertion("assert a == b != set()", "assert {", compared) == "expected a to be {'one'}; it is {}"
     assert explain_assertion("assert a == b == c", "assert {", compared) == (
@@ -94,6 +96,6 @@ def test_the_failed_comparison_of_a_chain_is_described() -> None:
 
 
 def test_a_comparison_that_is_not_in_the_statement_is_not_described() -> None:
-    stale = explain_assertion("assert a != 2", "assert 2 != 2", Comparison("==", 0, 1))
+    stale = explain_assertion("assert a != 2", "assert 2 != 2", FailedComparison("==", 0, 1))
 
     assert stale == "expected a != 2; found 2 != 2"

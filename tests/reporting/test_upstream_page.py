@@ -13,16 +13,16 @@ from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import UsageError
 from testbed.reporting import upstream_page
 from testbed.reporting.__main__ import stale, write
-from testbed.reporting.upstream_page import Upstream
+from testbed.reporting.upstream_page import UpstreamFile
 
 SUITES = folders.data("suites")
 KNOWN = upstream_page.read(SUITES / upstream_page.FILE)
 DOCS = SUITES.parent / "docs"
 
 
-def _asked(**why: str) -> Upstream:
+def _asked(**why: str) -> UpstreamFile:
     ids = {name: {"title": f"about {name}", "why": text} for name, text in why.items()}
-    return Upstream.model_validate({"reasons": {"later": "nobody has written it yet"}, "ids": ids})
+    return UpstreamFile.model_validate({"reasons": {"later": "nobody has written it yet"}, "ids": ids})
 
 
 def _entry(number: int, *covers: str, function: str = "test_it") -> Entry:
@@ -84,9 +84,9 @@ def test_the_page_lists_ideas_without_a_requirement() -> None:
 
 def test_a_reason_may_be_used_by_ideas_alone_and_must_be_known() -> None:
     wanted = [{"suite": "CDI", "title": "hooks", "why": "later"}]
-    known = Upstream.model_validate({**_asked().model_dump(), "catalogue": wanted})
+    known = UpstreamFile.model_validate({**_asked().model_dump(), "catalogue": wanted})
     assert upstream_page.problems(known, Catalogue(())) == []
-    lost = Upstream.model_validate({"reasons": {}, "ids": {}, "catalogue": wanted})
+    lost = UpstreamFile.model_validate({"reasons": {}, "ids": {}, "catalogue": wanted})
     assert upstream_page.problems(lost, Catalogue(())) == [
         "CDI, hooks: has the reason later, which upstream.yaml does not know"
     ]

@@ -17,7 +17,7 @@ from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube import features, permissions
 from testbed.kube.client import Kube
 from testbed.progress import Progress
-from testbed.providers.base import Capability, ClusterFinder, FoundCluster, Problem
+from testbed.providers.base import Capability, ClusterFinder, FoundCluster, HostProblem
 from testbed.state_files import DamagedState
 
 
@@ -32,7 +32,7 @@ class FoundClusterProcedure:
         """The steps of `up`, in order."""
         return (self.connect, self.install_driver)
 
-    def problems(self, resolved: ResolvedConfig) -> Sequence[Problem]:
+    def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what is wrong in the cluster but can be tolerated. Raise an error if the cluster cannot be used."""
         return self._find(resolved).problems
 

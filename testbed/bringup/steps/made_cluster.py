@@ -17,7 +17,7 @@ from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.progress import Progress
-from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, NodeImage, Problem
+from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage
 from testbed.state_files import DamagedState
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -41,7 +41,7 @@ class MadeClusterProcedure:
             self.install_driver,
         )
 
-    def problems(self, resolved: ResolvedConfig) -> Sequence[Problem]:
+    def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what will not work on this host."""
         return self.provider.preflight(resolved.spec)
 

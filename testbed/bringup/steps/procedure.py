@@ -17,7 +17,7 @@ from testbed.errors import TestbedError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
 from testbed.progress import Progress
-from testbed.providers.base import Cluster, FoundCluster, Problem
+from testbed.providers.base import Cluster, FoundCluster, HostProblem
 
 _MIN_MIB = 100  # logs, the API server's data, and what all nodes share
 _MIN_MIB_PER_NODE = 150  # its images, as archives and unpacked: two nodes take 372 MiB after a few runs
@@ -60,7 +60,7 @@ class Procedure(Protocol):
     def steps(self) -> tuple[Step, ...]:
         """The steps of `up`, in order."""
 
-    def problems(self, resolved: ResolvedConfig) -> Sequence[Problem]:
+    def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what will not work on this host, or in the cluster."""
 
     def check(self, resolved: ResolvedConfig, folder: Path, progress: Progress) -> None:
@@ -73,7 +73,7 @@ class Procedure(Protocol):
         """Remove the objects that the testbed created in its cluster, if the cluster outlives the testbed."""
 
 
-def refuse_fatal(problems: Sequence[Problem]) -> None:
+def refuse_fatal(problems: Sequence[HostProblem]) -> None:
     """Raise an error that lists all fatal problems with their cures."""
     fatal = [problem for problem in problems if problem.fatal]
     if fatal:
@@ -83,7 +83,7 @@ def refuse_fatal(problems: Sequence[Problem]) -> None:
         )
 
 
-def disk_space(folder: Path, nodes: int) -> list[Problem]:
+def disk_space(folder: Path, nodes: int) -> list[HostProblem]:
     """Return a problem if the disk has too little space for a testbed with so many nodes on this host."""
     needed = _MIN_MIB + nodes * _MIN_MIB_PER_NODE
     existing = next(parent for parent in folder.parents if parent.exists())
@@ -91,7 +91,7 @@ def disk_space(folder: Path, nodes: int) -> list[Problem]:
     if free >= needed:
         return []
     return [
-        Problem(
+        HostProblem(
             f"disk full: {free} MiB free at {existing}, this testbed needs {needed}",
             "free disk space, or move DRA_TESTBED_STATE",
         )

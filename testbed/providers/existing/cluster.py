@@ -24,7 +24,7 @@ _FILE = "cluster.json"
 
 
 @dataclass(frozen=True)
-class ClusterRecord:
+class FoundClusterRecord:
     """The content of cluster.json: what was found out about the cluster when the testbed was made."""
 
     allow: Allow
@@ -39,10 +39,10 @@ class ClusterRecord:
         state_files.write(folder / _FILE, {**asdict(self), "capabilities": sorted(self.capabilities)})
 
     @classmethod
-    def load(cls, folder: Path) -> ClusterRecord | None:
+    def load(cls, folder: Path) -> FoundClusterRecord | None:
         """Return the record in that folder; None if there is none. Raise DamagedState if it is damaged."""
 
-        def build(content: Content) -> ClusterRecord:
+        def build(content: Content) -> FoundClusterRecord:
             owner = Owner(**typed(content, "owner", dict)) if content["owner"] else None
             capabilities = frozenset(map(Capability, state_files.strings(content, "capabilities")))
             key = {"key": typed(content, "key", str)} if content.get("key") else {}  # older versions wrote none
@@ -70,7 +70,7 @@ class ExistingCluster:
 
     name: str
     folder: Path
-    record: ClusterRecord
+    record: FoundClusterRecord
     reached: Kube | None = None  # set while the cluster is only inspected, and there is no kubeconfig file yet
 
     @property

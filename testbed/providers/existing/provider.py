@@ -18,9 +18,9 @@ from testbed.kube.ownership import Owner
 from testbed.kube.permissions import Permission
 from testbed.models.sections import Allow, ExistingSection
 from testbed.progress import Progress
-from testbed.providers.base import Capability, ClusterFinder, ClusterMaker, ClusterSpec, FoundCluster, Problem
+from testbed.providers.base import Capability, ClusterFinder, ClusterMaker, ClusterSpec, FoundCluster, HostProblem
 from testbed.providers.existing import required_permissions
-from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
+from testbed.providers.existing.cluster import ExistingCluster, FoundClusterRecord
 from testbed.providers.existing.node_trial import try_out
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class ExistingProvider:
         kube, record, nodes = _inspect(spec, _access(spec))
         cure = "the driver is still expected there, unless its driver file selects other nodes"
         not_ready = [str(each["metadata"]["name"]) for each in nodes if not is_ready(each)]
-        problems = [Problem(f"node {each} is not ready", cure, fatal=False) for each in not_ready]
+        problems = [HostProblem(f"node {each} is not ready", cure, fatal=False) for each in not_ready]
         return FoundCluster(ExistingCluster(name, Path(), record, kube), kube, problems)
 
     def describe(self, spec: ClusterSpec) -> str:
@@ -83,7 +83,7 @@ class ExistingProvider:
 
     def attach(self, name: str, state: Path) -> ExistingCluster | None:
         """Return the cluster that is recorded in this folder, if one is."""
-        record = ClusterRecord.load(state)
+        record = FoundClusterRecord.load(state)
         return ExistingCluster(name, state, record) if record else None
 
     def delete(self, name: str, state: Path) -> None:  # noqa: ARG002 - required by the protocol
@@ -102,7 +102,9 @@ def _access(spec: ClusterSpec) -> Access:
     return kubeconfig.load_access(section.kubeconfig, section.context)
 
 
-def _inspect(spec: ClusterSpec, access: Access, owner: Owner | None = None) -> tuple[Kube, ClusterRecord, list[Object]]:
+def _inspect(
+    spec: ClusterSpec, access: Access, owner: Owner | None = None
+) -> tuple[Kube, FoundClusterRecord, list[Object]]:
     kube, found = connection.connect(access)
     _refuse_without_dra(access, found)
     level = Allow(_section(spec.options).allow)
@@ -110,7 +112,7 @@ def _inspect(spec: ClusterSpec, access: Access, owner: Owner | None = None) -> t
     nodes = kube.list("v1", "Node")
     if not nodes:
         raise TestbedError(f"{access} has no nodes", hint="add a node: neither a driver nor a pod can run without one")
-    return kube, ClusterRecord(level, found.version, _BY_LEVEL[level], owner, spec.workload_image), nodes
+    return kube, FoundClusterRecord(level, found.version, _BY_LEVEL[level], owner, spec.workload_image), nodes
 
 
 def _record(name: str, spec: ClusterSpec, owner: Owner, state: Path) -> ExistingCluster:

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed import process
 from testbed.errors import UsageError
 from testbed.providers import inotify
-from testbed.providers.base import ClusterSpec, Problem
+from testbed.providers.base import ClusterSpec, HostProblem
 from testbed.providers.kind import configuration, images
 from testbed.providers.kind.configuration import section_of
 from testbed.providers.kind.engine import Engine, is_rootless
@@ -42,7 +42,7 @@ def refuse_image(using: Engine, spec: ClusterSpec) -> None:
         images.check_version(using, given, spec.kubernetes)
 
 
-def missing_capability(using: Engine) -> list[Problem]:
+def missing_capability(using: Engine) -> list[HostProblem]:
     """Return a problem if root lacks a capability: nodes are privileged containers, which then need our runtime wrapper."""
     if not lacks_sys_resource() or using.info("runtime") not in ("runc", "crun", ""):
         return []
@@ -50,10 +50,10 @@ def missing_capability(using: Engine) -> list[Problem]:
         return []  # it runs outside of our container or in a virtual machine, where root may have the capability
     wrapper = f"--add-runtime dra-testbed={_RUNTIME} --default-runtime dra-testbed"
     cure = f"start the engine with the wrapper that removes the capability from containers: dockerd {wrapper}"
-    return [Problem("root lacks CAP_SYS_RESOURCE here, so privileged containers do not start", cure)]
+    return [HostProblem("root lacks CAP_SYS_RESOURCE here, so privileged containers do not start", cure)]
 
 
-def old_kind() -> list[Problem]:
+def old_kind() -> list[HostProblem]:
     """Return a remark if the kind on PATH is too old for today's node images."""
     found = shutil.which("kind")
     if not found:
@@ -63,10 +63,10 @@ def old_kind() -> list[Problem]:
     if version and (int(version[1]), int(version[2])) >= _OLDEST:
         return []
     what = f"{found} is {output.strip() or 'of an unknown version'}; current node images need 0.{_OLDEST[1]} or newer"
-    return [Problem(what, "install a newer kind, or remove it from PATH: dra-testbed has its own", fatal=False)]
+    return [HostProblem(what, "install a newer kind, or remove it from PATH: dra-testbed has its own", fatal=False)]
 
 
-def inotify_instances(using: Engine, nodes: int) -> list[Problem]:
+def inotify_instances(using: Engine, nodes: int) -> list[HostProblem]:
     """Return a problem if the nodes may need more inotify instances than the host has: systemd, containerd and others need some.
 
     The kernel limits them per user, so the number available to us is only meaningful if the nodes run as our user.

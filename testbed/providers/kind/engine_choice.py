@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from testbed import process
 from testbed.errors import CommandFailed
-from testbed.providers.base import Problem
+from testbed.providers.base import HostProblem
 from testbed.providers.kind.engine import CHOICE, SELECTING, Engine, last_line
 
 _CHOOSABLE = ("docker", "nerdctl", "nerdctl.lima", "finch", "podman")  # kind ignores other values
@@ -28,14 +28,14 @@ def choose(environment: Mapping[str, str] = os.environ) -> Engine:
     return Engine(_program(environment.get(CHOICE, "")), variables)
 
 
-def problems(engine: Engine) -> list[Problem]:
+def problems(engine: Engine) -> list[HostProblem]:
     """Return why the engine cannot run nodes on this host; an empty list if it can."""
     if not shutil.which(engine.program):
         names = ", ".join(name for name, _ in _DETECTED)
-        return [Problem(f"kind needs a container engine, but none is on PATH: {names}", "install Docker or Podman")]
+        return [HostProblem(f"kind needs a container engine, but none is on PATH: {names}", "install Docker or Podman")]
     if remote := _remote(engine):
         what = f"the engine of {engine.program} is on another host, {remote}: nodes could not mount this host's folders"
-        return [Problem(what, "use an engine on this host: unset DOCKER_HOST and DOCKER_CONTEXT (CONTAINER_HOST)")]
+        return [HostProblem(what, "use an engine on this host: unset DOCKER_HOST and DOCKER_CONTEXT (CONTAINER_HOST)")]
     try:
         engine.run("info", "--format", "{{json .}}", timeout=30)
     except CommandFailed as refused:
@@ -69,10 +69,10 @@ def _remote(engine: Engine) -> str:
     return endpoint if scheme and scheme[1] not in ("unix", "npipe") else ""
 
 
-def _refused(engine: Engine, refused: CommandFailed) -> Problem:
+def _refused(engine: Engine, refused: CommandFailed) -> HostProblem:
     last = last_line(refused)
     if "permission denied" in refused.output.lower():
         cure = f"let this user use {engine.program} (group docker), or run as root"
-        return Problem(f"{engine.program} is installed, but this user may not use its engine: {last}", cure)
+        return HostProblem(f"{engine.program} is installed, but this user may not use its engine: {last}", cure)
     cure = f"start {engine.program}; if its socket is not the default one, set DOCKER_HOST"
-    return Problem(f"{engine.program} is installed, but its engine does not answer: {last}", cure)
+    return HostProblem(f"{engine.program} is installed, but its engine does not answer: {last}", cure)

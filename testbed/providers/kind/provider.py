@@ -12,7 +12,7 @@ from testbed.errors import CommandFailed, TestbedError, UsageError
 from testbed.kube.client import Kube
 from testbed.kube.nodes import wait_until_usable
 from testbed.progress import Progress
-from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, Problem
+from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, HostProblem
 from testbed.providers.kind import checks, configuration, engine, engine_choice, engine_location, images, record
 from testbed.providers.kind.cluster import KindCluster
 from testbed.providers.kind.configuration import HostSettings, section_of
@@ -44,7 +44,7 @@ class KindProvider:
         """Return kind, if it is not on PATH, and kubectl, which is only for users and comes last."""
         return [*([] if shutil.which("kind") else ["kind"]), "kubectl"]
 
-    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+    def preflight(self, spec: ClusterSpec) -> list[HostProblem]:
         """Return what will not work: the engine, its permissions, the host's limits. Raise UsageError for a wrong patch or node image."""
         checks.refuse(spec)
         using = engine_choice.choose()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from testbed.providers.base import Problem
+from testbed.providers.base import HostProblem
 
 _CAP_SYS_ADMIN, _CAP_NET_ADMIN, _CAP_SYS_RESOURCE = 21, 12, 24
 _TOOLS = {
@@ -48,45 +48,45 @@ class Host:
         """True if runc may lower the OOM score of containers. In a sandbox, root may lack CAP_SYS_RESOURCE."""
         return bool(self.capabilities >> _CAP_SYS_RESOURCE & 1)
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[HostProblem]:
         """Return what prevents the local provider from working here, with the cures."""
         if not self.linux:
-            return [Problem("the local provider needs Linux", "use --provider kind")]
+            return [HostProblem("the local provider needs Linux", "use --provider kind")]
         found = []
         if not self.root:
             found.append(
-                Problem(
+                HostProblem(
                     "the local provider needs root: it creates namespaces and mounts",
                     "run it with sudo, or use --provider kind",
                 )
             )
         elif not self._may(_CAP_SYS_ADMIN) or not self._may(_CAP_NET_ADMIN):
             found.append(
-                Problem(
+                HostProblem(
                     "root here lacks CAP_SYS_ADMIN or CAP_NET_ADMIN",
                     "run outside this container, or with --privileged",
                 )
             )
         elif self.cgroup_version == 0:
             found.append(
-                Problem(f"no cgroups are mounted at {_CGROUPS}", f"mount -t cgroup2 cgroup2 {_CGROUPS}"),
+                HostProblem(f"no cgroups are mounted at {_CGROUPS}", f"mount -t cgroup2 cgroup2 {_CGROUPS}"),
             )
         elif not self.cgroup_writable:
             found.append(
-                Problem(
+                HostProblem(
                     f"{_CGROUPS} cannot be written",
                     "run outside this container, or with --privileged --cgroupns=host",
                 )
             )
-        found += [Problem(f"{tool} is not installed", f"apt install {_TOOLS[tool]}") for tool in self.missing_tools]
+        found += [HostProblem(f"{tool} is not installed", f"apt install {_TOOLS[tool]}") for tool in self.missing_tools]
         return found
 
-    def remarks(self) -> list[Problem]:
+    def remarks(self) -> list[HostProblem]:
         """Return what is missing here but not needed."""
         found = []
         if not self.overlay:
             found.append(
-                Problem(
+                HostProblem(
                     "no overlay file system: nodes get a reduced root file system with a read-only /usr",
                     "modprobe overlay",
                     fatal=False,
@@ -94,7 +94,7 @@ class Host:
             )
         if not self.may_lower_oom_score:
             found.append(
-                Problem(
+                HostProblem(
                     "root lacks CAP_SYS_RESOURCE: containers keep the OOM score of their parent",
                     "nothing to do",
                     fatal=False,
@@ -102,7 +102,7 @@ class Host:
             )
         if self.cgroup_version == 1:
             found.append(
-                Problem(
+                HostProblem(
                     "cgroup v1: kubelets are configured to accept it",
                     "nothing to do; newer hosts have cgroup v2",
                     fatal=False,

@@ -11,7 +11,7 @@ from typing import TypeVar
 from testbed import process, state_files
 from testbed.progress import Progress
 from testbed.providers import cgroup_freezer, inotify
-from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, Problem
+from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, ClusterSpec, HostProblem
 from testbed.providers.local import cgroups, creation, host, network, orphans
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import ClusterRecord, Layout
@@ -41,7 +41,7 @@ class LocalProvider:
         """Return the components of a cluster; kubectl is only for users and comes last."""
         return _PROGRAMS
 
-    def preflight(self, spec: ClusterSpec) -> list[Problem]:
+    def preflight(self, spec: ClusterSpec) -> list[HostProblem]:
         """Return what will not work on this host."""
         found = host.detect()
         return found.problems() + found.remarks() + _instances(spec.nodes)
@@ -90,7 +90,7 @@ class LocalProvider:
         return removed
 
 
-def _instances(nodes: int) -> list[Problem]:
+def _instances(nodes: int) -> list[HostProblem]:
     least = inotify.SEEN_ON_CONTROL_PLANE + inotify.SEEN_ON_A_NODE * nodes
     return inotify.shortage(least, least + nodes)  # pods need some more
 

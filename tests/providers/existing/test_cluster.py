@@ -11,11 +11,11 @@ from testbed.kube.client import Object
 from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
 from testbed.providers.base import Capability
-from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
+from testbed.providers.existing.cluster import ExistingCluster, FoundClusterRecord
 from tests.fakes.kube import FakeKube
 
 OWNER = Owner("mine", "aaaaaaaaaaaa")
-FACTS = ClusterRecord(Allow.WORKLOADS, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
+FACTS = FoundClusterRecord(Allow.WORKLOADS, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
 
 
 class Unselective(FakeKube):

@@ -19,7 +19,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
 from testbed.process import Completed
 from testbed.providers.base import Capability
-from testbed.providers.existing.cluster import ClusterRecord, ExistingCluster
+from testbed.providers.existing.cluster import ExistingCluster, FoundClusterRecord
 from testbed.providers.existing.node_pods import NodePods
 from tests.fakes.kube import FakeKube
 
@@ -304,7 +304,7 @@ def test_an_unknown_container_runtime_is_not_stopped(kube: Nodes, on_nodes: Node
 
 @pytest.mark.parametrize("allow", Allow)
 def test_without_the_capability_nothing_runs_and_the_error_names_the_level(allow: Allow, tmp_path: Path) -> None:
-    record = ClusterRecord(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
+    record = FoundClusterRecord(allow, "1.37.1", frozenset({Capability.MAKE_OBJECTS}), OWNER, "i")
     cluster = ExistingCluster("mine", tmp_path, record)
     said = "the cluster does not permit it" if allow is Allow.RESTART else "--allow restart"
     for act in (cluster.stop_kubelet, cluster.start_kubelet, cluster.stop_runtime, cluster.start_runtime):
@@ -312,15 +312,15 @@ def test_without_the_capability_nothing_runs_and_the_error_names_the_level(allow
             act("n1")
 
 
-def _record() -> ClusterRecord:
-    return ClusterRecord(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
+def _record() -> FoundClusterRecord:
+    return FoundClusterRecord(Allow.RESTART, "1.37.1", frozenset(RESTARTS), OWNER, "i")
 
 
 def test_a_record_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     record = _record()
-    assert ClusterRecord.load(tmp_path) is None
+    assert FoundClusterRecord.load(tmp_path) is None
     record.save(tmp_path)
-    assert ClusterRecord.load(tmp_path) == record
+    assert FoundClusterRecord.load(tmp_path) == record
 
 
 def test_each_testbed_has_its_own_key_that_only_its_owner_can_read(tmp_path: Path) -> None:
@@ -339,6 +339,6 @@ def test_a_testbed_of_an_older_version_gets_a_key(tmp_path: Path) -> None:
     _record().save(tmp_path)
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "key"}))
-    found = ClusterRecord.load(tmp_path)
+    found = FoundClusterRecord.load(tmp_path)
     assert found
     assert found.key
