@@ -15,7 +15,7 @@ from testbed.bringup import sessions
 from testbed.conformance import leases, report_folder
 from testbed.conformance.assertions import require_assertions
 from testbed.conformance.context import RunContext
-from testbed.drivers.published.missing import find_missing
+from testbed.drivers.missing import find_missing
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
 from testbed.plugin import fixtures, serial_tests

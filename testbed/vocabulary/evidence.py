@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from testbed.drivers.published.missing import no_pod_message
+from testbed.drivers.missing import no_pod_message
 from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object

@@ -1,1 +1,1 @@
-"""What drivers publish and which claims hold it: slices, pools, taints, missing slices. Pure, except for reading from the API."""
+"""What drivers publish and which claims hold it: slices, pools, taints. Pure, except for reading from the API."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from testbed.drivers.missing import missing_devices, missing_pods
 from testbed.drivers.published.holders import devices_held_by_others, held_devices, summarize
-from testbed.drivers.published.missing import missing_devices, missing_pods
 from testbed.drivers.published.slices import pools, without_other_devices
 from testbed.drivers.ready import expected_nodes
 from testbed.errors import ApiError, WaitTimeout

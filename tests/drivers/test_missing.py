@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.drivers.published.missing import find_missing
+from testbed.drivers.missing import find_missing
 from testbed.models.driver_file import DriverFile, load_driver_file
 from tests.fakes import cluster
 from tests.fakes.driver_files import with_values
