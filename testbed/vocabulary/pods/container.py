@@ -6,19 +6,19 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
 from testbed.errors import DriverFailed, WaitTimeout
+from testbed.kube.client import Object
 from testbed.vocabulary import budgets
+from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
+from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Settings
-from testbed.vocabulary.world import RESOURCE
-from testbed.waiting import NotYet, eventually
-
-if TYPE_CHECKING:
-    from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.world import RESOURCE, World
+from testbed.waiting import Budget, NotYet, eventually
 
 # In the background, so that the exec call returns before the container ends.
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
@@ -29,11 +29,46 @@ _PRINT_ENVIRONMENT = (
 )
 
 
+class PodOfContainer(Protocol):
+    """What a container needs of its pod; `pod.Pod` implements it."""
+
+    @property
+    def world(self) -> World:
+        """The cluster with the driver under test."""
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+
+    @property
+    def object(self) -> Object:
+        """The pod's current object."""
+
+    @property
+    def node(self) -> str:
+        """The node that the pod is bound to, or ''."""
+
+    @property
+    def claims(self) -> dict[str, Claim]:
+        """The claims by their names in the pod's spec."""
+
+    @property
+    def extended_claim(self) -> Claim | None:
+        """The claim for the pod's extended resources, or None."""
+
+    def should(self, verb: str, check: Check, budget: Budget) -> PodOfContainer:
+        """Wait until a check accepts the pod."""
+
+
 @dataclass(frozen=True)
 class Container:
     """A container of a pod."""
 
-    pod: Pod
+    pod: PodOfContainer
     name: str
 
     @property
