@@ -9,25 +9,23 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from testbed.bringup.steps import procedure_of
 from testbed.conformance import events, report_folder
 from testbed.conformance.events import EventLog
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
 from testbed.models.report import Environment
-from testbed.providers import provider
 from testbed.reporting import report
 
 
 def expected_environment(name: str, config: TestbedConfig) -> Environment:
     """Return where the driver will be judged, as far as the configuration of the testbed says it."""
-    kubernetes, nodes = provider(config.provider).dispatch(
-        maker=lambda _: (config.kubernetes, config.nodes), finder=lambda _: ("", 0)
-    )
+    expected = procedure_of(config.provider).expected_cluster(config)
     return Environment(
         testbed=name,
         provider=config.provider,
-        kubernetes=kubernetes,
-        nodes=nodes,
+        kubernetes=expected.kubernetes,
+        nodes=expected.nodes,
         runtime="",
         feature_gates=dict(config.feature_gates),
     )

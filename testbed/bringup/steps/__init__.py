@@ -5,11 +5,11 @@ from collections.abc import Callable
 from testbed.bringup.steps.found_cluster import FoundClusterProcedure
 from testbed.bringup.steps.made_cluster import MadeClusterProcedure
 from testbed.bringup.steps.plan import Plan
-from testbed.bringup.steps.procedure import Context, Procedure
+from testbed.bringup.steps.procedure import Context, ExpectedCluster, Procedure
 from testbed.providers import provider
 from testbed.providers.base import ClusterFinder, ClusterMaker
 
-__all__ = ["Context", "Plan", "Procedure", "procedure_of"]
+__all__ = ["Context", "ExpectedCluster", "Plan", "Procedure", "procedure_of"]
 
 
 def procedure_of(provider_name: str) -> Procedure:

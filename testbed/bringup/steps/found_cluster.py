@@ -12,10 +12,11 @@ from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps import inspection
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
-from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
+from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk_space, install_drivers, refuse_fatal
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube import features, permissions
 from testbed.kube.client import Kube
+from testbed.models.config import TestbedConfig
 from testbed.progress import Progress
 from testbed.providers.base import Capability, ClusterFinder, FoundCluster, HostProblem
 from testbed.state_files import DamagedState
@@ -31,6 +32,10 @@ class FoundClusterProcedure:
     def steps(self) -> tuple[Step, ...]:
         """The steps of `up`, in order."""
         return (self.connect, self.install_driver)
+
+    def expected_cluster(self, config: TestbedConfig) -> ExpectedCluster:  # noqa: ARG002 - required by the protocol
+        """Return that nothing is known yet: the cluster has its version and nodes, whatever the configuration says."""
+        return ExpectedCluster()
 
     def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what is wrong in the cluster but can be tolerated. Raise an error if the cluster cannot be used."""

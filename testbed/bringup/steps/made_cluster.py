@@ -11,11 +11,12 @@ from testbed.binaries import Lock
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
-from testbed.bringup.steps.procedure import Context, Step, disk_space, install_drivers, refuse_fatal
+from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk_space, install_drivers, refuse_fatal
 from testbed.drivers.host_access import host_access
 from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
+from testbed.models.config import TestbedConfig
 from testbed.progress import Progress
 from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage
 from testbed.state_files import DamagedState
@@ -40,6 +41,10 @@ class MadeClusterProcedure:
             self.wait_until_usable,
             self.install_driver,
         )
+
+    def expected_cluster(self, config: TestbedConfig) -> ExpectedCluster:
+        """Return the version and the number of nodes that the cluster is made with."""
+        return ExpectedCluster(config.kubernetes, config.nodes)
 
     def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what will not work on this host."""

@@ -16,6 +16,7 @@ from testbed.drivers import install_all
 from testbed.errors import TestbedError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
+from testbed.models.config import TestbedConfig
 from testbed.progress import Progress
 from testbed.providers.base import Cluster, FoundCluster, HostProblem
 
@@ -53,12 +54,23 @@ class Context:
 Step = Callable[[Context], None]
 
 
+@dataclass(frozen=True)
+class ExpectedCluster:
+    """The Kubernetes version and the number of nodes that a cluster should have; '' and 0 if they are not known yet."""
+
+    kubernetes: str = ""
+    nodes: int = 0
+
+
 class Procedure(Protocol):
     """What `up`, `--plan`, `doctor` and `down` do with a kind of cluster."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of `up`, in order."""
+
+    def expected_cluster(self, config: TestbedConfig) -> ExpectedCluster:
+        """Return what the configuration says about the cluster, without asking the host or the cluster."""
 
     def problems(self, resolved: ResolvedConfig) -> Sequence[HostProblem]:
         """Return what will not work on this host, or in the cluster."""
