@@ -78,6 +78,8 @@ _CHARACTERS_FOR_NAME = 40  # a text with more names than one in so many characte
 @functools.lru_cache(maxsize=10_000)
 def is_secret_name(name: str) -> bool:
     """Return True if a variable or key of this name probably has a secret as its value."""
+    if name.lower().endswith((".yaml", ".yml", ".py", ".go")):
+        return False  # the number after it is a line
     plain = re.sub(r"[-_.]", "", name).lower()
     if plain in _HARMLESS or name.endswith((".go", ".py", "Error", "Exception")):
         return name == "KEY"

@@ -217,3 +217,9 @@ def test_links_and_pipes_in_a_folder_are_removed_and_not_followed(tmp_path: Path
     assert [str(each.relative_to(folder)) for each in folder.rglob("*")] == ["sub", "sub/log"]
     assert (folder / "sub/log").read_text() == f"PASSWORD={MARK}\n"
     assert (outside / "deep/file").read_text() == f"PASSWORD={canary}\n"
+
+
+@pytest.mark.parametrize("name", ["my-key.yaml", "gpu-auth.yml", "token.py", "secret.go"])
+def test_the_line_number_after_a_file_name_stays(name: str) -> None:
+    text = f"error: /drivers/{name}:2: kind: is 'DriverFlie', but must be 'DriverFile'"
+    assert Redactor().redact(text) == text
