@@ -80,10 +80,11 @@ def reinstall_driver(testbed: Testbed, fault: str) -> None:
     changed = _with_fault(driver_file, fault)
     install(kube, changed, testbed.owner, image=_image(kube, driver_file), hardware=testbed.config.hardware)
     _patch(kube, driver_file, {"nodeSelector": None})
-    eventually(lambda: _running(kube, driver_file), "the driver's start", _STARTED, longest_pause=0.1)
+    nodes = expected_nodes(kube, driver_file, testbed.kept_nodes)
+    eventually(lambda: _running(kube, driver_file, nodes), "the driver's start", _STARTED, longest_pause=0.1)
     set_patience(_PATIENCE_WITH_MUTANTS if fault else 1)
     try:
-        wait_ready(kube, driver_file)
+        wait_ready(kube, driver_file, nodes)
     except (WaitTimeout, DriverFailed):
         if not fault:
             raise
@@ -145,13 +146,13 @@ def _no_pods(kube: Kube, driver_file: DriverFile) -> None:
         raise NotYet("still running: " + ", ".join(each["metadata"]["name"] for each in left))
 
 
-def _running(kube: Kube, driver_file: DriverFile) -> None:
+def _running(kube: Kube, driver_file: DriverFile, nodes: frozenset[str]) -> None:
     running = {
         pod["spec"].get("nodeName")
         for pod in driver_pods(kube, driver_file)
         if any("running" in each["state"] for each in pod.get("status", {}).get("containerStatuses", ()))
     }
-    missing = expected_nodes(kube, driver_file) - running
+    missing = nodes - running
     if missing:
         raise NotYet(f"not running on {', '.join(sorted(missing))}")
 

@@ -96,7 +96,7 @@ def _result(mutant: str, requirement: str, cases: Sequence[Event]) -> MutantResu
 
 
 def _is_caught(case: Event) -> bool:
-    """Return True if a case failed by an observation. A failure of a requirement about the cluster has the verdict `error`."""
+    """Return True if a case failed by an observation."""
     return bool(case["verdict"] in ("fail", "error") and case.get("observed") and case["message"].strip())
 
 

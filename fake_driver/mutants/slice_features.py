@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -41,6 +42,23 @@ def parts_offered_twice(parts: Parts) -> Parts:
     return replace(know_devices_by_name(parts), alter_slices=alter_slices)
 
 
+def counters_doubled(parts: Parts) -> Parts:
+    """Counters are twice what the device has, so a whole device can be allocated beside all its partitions."""
+
+    def one(slice_: Object) -> Object:
+        sets = [{**each, "counters": _doubled(each["counters"])} for each in slice_["spec"].get("sharedCounters", ())]
+        return {**slice_, "spec": {**slice_["spec"], "sharedCounters": sets}} if sets else slice_
+
+    return replace(parts, alter_slices=lambda wanted: [one(each) for each in parts.alter_slices(wanted)])
+
+
+def one_ordinary_device_shared(parts: Parts) -> Parts:
+    """The first device allows multiple allocations, so two claims can get it."""
+    return _with_devices(
+        parts, lambda each: {**each, "allowMultipleAllocations": True} if each["name"] == "gpu-0" else each
+    )
+
+
 def sharing_missing(parts: Parts) -> Parts:
     """Slices do not allow multiple allocations of shared devices."""
     return _without(policies_missing(parts), "allowMultipleAllocations")
@@ -59,6 +77,14 @@ def policies_missing(parts: Parts) -> Parts:
 def binding_conditions_missing(parts: Parts) -> Parts:
     """Slices have no binding conditions, so pods start before their devices are attached."""
     return _without(parts, "bindingConditions", "bindingFailureConditions")
+
+
+def _doubled(counters: Object) -> Object:
+    """Return counters whose amounts are all twice as large."""
+    return {
+        name: {"value": re.sub(r"^\d+", lambda found: str(2 * int(found[0])), str(each["value"]))}
+        for name, each in counters.items()
+    }
 
 
 def _of_counters(slice_: Object) -> Object | None:
@@ -98,6 +124,8 @@ ALL = (
     counters_missing,
     counters_of_nobody,
     parts_offered_twice,
+    counters_doubled,
+    one_ordinary_device_shared,
     sharing_missing,
     policies_missing,
     binding_conditions_missing,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from testbed import binaries, folders
 from testbed.binaries import Lock
-from testbed.drivers import early_checks, expected_nodes, load_with_companions
+from testbed.drivers import early_checks, keep_expected_nodes, load_with_companions
 from testbed.drivers.expected_slices import expected_slices
 from testbed.errors import UsageError
 from testbed.images.basics import WORKLOAD
@@ -99,4 +99,4 @@ def _cluster_spec(
 
 
 def _driver_nodes(driver_file: DriverFile) -> Callable[[Kube], Collection[str]]:
-    return lambda kube: expected_nodes(kube, driver_file)
+    return lambda kube: [node for nodes in keep_expected_nodes(kube, [driver_file]).values() for node in nodes]

@@ -16,7 +16,7 @@ import shutil
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,9 @@ class Record:
     config: dict[str, Any]
     identity: str = ""
     drivers: tuple[str, ...] = ()  # the drivers that `up` installs: their ResourceSlices have no labels of ours
+    kept_nodes: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # where drivers must run, from before their installation
 
     @property
     def owner(self) -> Owner:
@@ -137,8 +140,9 @@ class _OtherVersion(Exception):
 def _record(content: state_files.Content) -> Record:
     given: dict[str, Any] = {key: typed(content, key, kind) for key, kind in _REQUIRED.items()}
     optional: dict[str, Any] = {"identity": typed({"identity": "", **content}, "identity", str)}
-    for key in ("drivers",):
-        optional[key] = tuple(state_files.strings({key: [], **content}, key))
+    optional["drivers"] = tuple(state_files.strings({"drivers": [], **content}, "drivers"))
+    kept = typed({"kept_nodes": {}, **content}, "kept_nodes", dict)
+    optional["kept_nodes"] = {key: state_files.strings(kept, key) for key in kept}
     known = {*given, *optional}
     if unknown := sorted(set(content) - known):
         raise _OtherVersion(f"it contains {', '.join(unknown)}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from testbed import process
@@ -41,6 +41,9 @@ class Testbed:
     config: TestbedConfig
     driver_file: DriverFile | None
     owner: Owner
+    kept_nodes: Mapping[str, Sequence[str]] = field(
+        default_factory=dict
+    )  # where drivers must run, from before their installation
 
 
 def bring_up(
@@ -68,10 +71,12 @@ def bring_up(
             for step in procedure.steps:
                 step(context)
             _link_kubeconfig(config.name, context.cluster)
-            state.write(replace(record, phase=Phase.READY))
+            record = replace(record, phase=Phase.READY, kept_nodes=context.kept_nodes)
+            state.write(record)
         shutil.rmtree(state.failed_logs(config.name), ignore_errors=True)
     kube, driver_file = context.kube, resolved.driver_file
-    return Testbed(config.name, state.folder_of(config.name), context.cluster, kube, config, driver_file, record.owner)
+    found = (kube, config, driver_file, record.owner, record.kept_nodes)
+    return Testbed(config.name, state.folder_of(config.name), context.cluster, *found)
 
 
 @contextlib.contextmanager
@@ -103,7 +108,8 @@ def attach(name: str) -> Testbed:
             hint=f"dra-testbed down --name {name}, and bring it up again",
         ) from wrong
     driver_file = load_driver_file(config.driver) if config.driver else None
-    return Testbed(name, state.folder_of(name), cluster, Kube(cluster.kubeconfig), config, driver_file, record.owner)
+    found = (Kube(cluster.kubeconfig), config, driver_file, record.owner, record.kept_nodes)
+    return Testbed(name, state.folder_of(name), cluster, *found)
 
 
 def keep(name: str) -> None:

@@ -9,7 +9,7 @@ from testbed.binaries.lock import lock_for, minors
 from testbed.conformance.gates import find_gates
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, oldest
-from testbed.drivers import expected_nodes
+from testbed.drivers import KeptNodes, expected_nodes
 from testbed.drivers.published.holders import HeldDevice, devices_held_by_others, summarize
 from testbed.drivers.published.slices import Pool, pools, reserved_kinds, without_other_devices
 from testbed.kube.client import Kube, Object
@@ -20,12 +20,16 @@ from testbed.providers.base import Capability
 
 
 def gather(
-    kube: Kube, driver_file: DriverFile, capabilities: Collection[Capability], owner: Owner | None = None
+    kube: Kube,
+    driver_file: DriverFile,
+    capabilities: Collection[Capability],
+    owner: Owner | None = None,
+    kept: KeptNodes | None = None,
 ) -> Facts:
     """Return the facts of a running cluster. Devices that claims of others hold are not counted as available."""
     everything = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
     others, driver = driver_file.other_devices, driver_file.driver
-    ordinary, nodes = without_other_devices(everything, others, driver), expected_nodes(kube, driver_file)
+    ordinary, nodes = without_other_devices(everything, others, driver), expected_nodes(kube, driver_file, kept)
     held = _held_devices(kube, owner, driver, ordinary) if Capability.MAKE_OBJECTS in capabilities else []
     each = _count_by_node(pools(ordinary, driver))
     each.subtract(one.node for one in held)

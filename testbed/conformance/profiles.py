@@ -40,7 +40,7 @@ _SMOKE = (
 # The budget is three minutes for the fake driver on two cores. Serial tests cost most, above all the disruptive ones.
 _CORE = (
     *_SMOKE,
-    *_ids("SLICE", 4),
+    *_ids("SLICE", 4, 10, 11, 12),
     *_ids("CLAIM", 28),
     *_ids("CONFIG", 1, 20),
     *_ids("PREP", 3, 4, 6, 7, 8),

@@ -6,7 +6,6 @@ import hashlib
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,12 +14,6 @@ from testbed.conformance import catalogue
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import Environment
 from testbed.models.run_request import ReportedRequest, RunRequest
-
-
-def known_failure(declared: Any) -> dict[str, str]:
-    """Return an entry of spec.known as data."""
-    values = {name: getattr(declared, name, None) for name in ("id", "reason", "link", "until")}
-    return {name: str(value) for name, value in values.items() if value}
 
 
 def run_started(request: RunRequest, driver: Path, environment: Environment) -> dict[str, object]:
@@ -44,6 +37,6 @@ def run_started(request: RunRequest, driver: Path, environment: Environment) -> 
         "environment": {**environment.model_dump(mode="json"), "hardware": driver_file.hardware},
         "profile": request.profile,
         "patience": request.patience,
-        "known": [known_failure(each) for each in getattr(driver_file.spec, "known", ())],
+        "known": [each.model_dump(mode="json", exclude_none=True) for each in driver_file.known],
         "request": request.model_dump(mode="json", include=set(ReportedRequest.model_fields)),
     }

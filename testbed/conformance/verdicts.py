@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from testbed.errors import Blocked, DriverFailed, NothingToJudge
 from testbed.models.requirement_enums import Verdict
 
+REPETITIONS = 3  # how often a test that failed has to pass alone to be flaky
 _WORST_FIRST = (
     *(Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED, Verdict.FLAKY),
     *(Verdict.NOT_APPLICABLE, Verdict.PASS),
@@ -31,14 +32,19 @@ def is_observation(raised: BaseException) -> bool:
     return isinstance(raised, AssertionError | DriverFailed)
 
 
+def needs_repetition(attempts: Sequence[Verdict]) -> bool:
+    """Return True if a test failed first, and passed in all of its repetitions, but not in enough of them to be flaky."""
+    return attempts[0] is Verdict.FAIL and {*attempts[1:]} <= {Verdict.PASS} and len(attempts) <= REPETITIONS
+
+
 def verdict_of_attempts(attempts: Sequence[Verdict]) -> Verdict:
     """Return the verdict of a test that ran several times. A failure before a pass is flaky; errors are not failures.
 
-    A failure without a later pass stays a failure, even if an error follows.
+    A second failure decides, and a failure without a later pass stays a failure, even if an error follows.
     """
     last = attempts[-1]
     if Verdict.FAIL in attempts:
-        return Verdict.FLAKY if last is Verdict.PASS else Verdict.FAIL
+        return Verdict.FLAKY if last is Verdict.PASS and attempts.count(Verdict.FAIL) == 1 else Verdict.FAIL
     return last
 
 

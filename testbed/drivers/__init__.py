@@ -7,13 +7,15 @@ from testbed.drivers.companions import all_manifests, install_all, load_with_com
 from testbed.drivers.conflicting_driver import refuse_conflicting_driver
 from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.name_checks import refuse_wrong_names
-from testbed.drivers.ready import expected_nodes, wait_ready
+from testbed.drivers.ready import KeptNodes, expected_nodes, keep_expected_nodes, wait_ready
 
 __all__ = [
+    "KeptNodes",
     "all_manifests",
     "expected_nodes",
     "install",
     "install_all",
+    "keep_expected_nodes",
     "load_with_companions",
     "manifests",
     "refuse_conflicting_driver",

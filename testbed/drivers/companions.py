@@ -10,7 +10,7 @@ from pathlib import Path
 
 from testbed.drivers import name_checks
 from testbed.drivers.install import install, manifests, takes_hardware
-from testbed.drivers.ready import wait_ready
+from testbed.drivers.ready import KeptNodes, expected_nodes, wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
@@ -24,19 +24,25 @@ def load_with_companions(path: Path) -> tuple[DriverFile, ...]:
 
 
 def install_all(
-    kube: Kube, drivers: Sequence[DriverFile], owner: Owner, *, image: str = "", hardware: Path | None = None
+    kube: Kube,
+    drivers: Sequence[DriverFile],
+    owner: Owner,
+    *,
+    kept: KeptNodes | None = None,
+    image: str = "",
+    hardware: Path | None = None,
 ) -> None:
-    """Install all drivers, then wait until all are ready."""
+    """Install all drivers, then wait until all are ready; `kept` are the nodes where they must run."""
     for each in drivers:
         install(kube, each, owner, image=image, hardware=_hardware(each, drivers, hardware))
     for each in drivers:
-        _wait_until_ready(kube, each)
+        _wait_until_ready(kube, each, kept)
 
 
-def _wait_until_ready(kube: Kube, driver_file: DriverFile) -> None:
+def _wait_until_ready(kube: Kube, driver_file: DriverFile, kept: KeptNodes | None) -> None:
     """Wait until a driver is ready. Raise UsageError if the driver file has wrong names, which tests would blame on the driver."""
     try:
-        wait_ready(kube, driver_file)
+        wait_ready(kube, driver_file, expected_nodes(kube, driver_file, kept))
     except (WaitTimeout, DriverFailed) as late:
         problems = name_checks.driver_name_problems if isinstance(late, DriverFailed) else name_checks.pod_problems
         try:

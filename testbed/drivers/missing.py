@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from testbed.drivers.ready import driver_pods, expected_nodes, unready_reason
+from testbed.drivers.ready import KeptNodes, driver_pods, expected_nodes, unready_reason
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
 
 
-def find_missing(kube: Kube, driver_file: DriverFile) -> list[str]:
+def find_missing(kube: Kube, driver_file: DriverFile, kept: KeptNodes | None = None) -> list[str]:
     """Return a line for each thing that is missing on the nodes where the driver must run."""
-    nodes = expected_nodes(kube, driver_file)
+    nodes = expected_nodes(kube, driver_file, kept)
     return [*missing_devices(kube, driver_file, nodes), *missing_pods(kube, driver_file, nodes)]
 
 

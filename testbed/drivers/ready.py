@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.drivers.crashed_containers import container_statuses, find_crashes
 from testbed.drivers.published.slices import Pool, pools
@@ -26,6 +26,9 @@ class _SlicesMissing(NotYet):
     """The driver's pods are Ready, but its slices are missing or incomplete, which is the driver's own fault."""
 
 
+KeptNodes = Mapping[str, Sequence[str]]
+
+
 def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None = None) -> None:
     """Wait until the driver's pod is Ready and a pool is complete on each of the nodes (default: all expected ones)."""
     wanted = frozenset(nodes) if nodes is not None else expected_nodes(kube, driver_file)
@@ -38,10 +41,34 @@ def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None 
         raise _with_diagnosis(kube, driver_file, late) from late
 
 
-def expected_nodes(kube: Kube, driver_file: DriverFile) -> frozenset[str]:
-    """Return the nodes that the driver file selects, without those whose taints the tests' pods do not tolerate."""
-    selected = _selected_nodes(kube, driver_file)
-    return frozenset(node["metadata"]["name"] for node in selected if not _untolerated(node, driver_file))
+def expected_nodes(kube: Kube, driver_file: DriverFile, kept: KeptNodes | None = None) -> frozenset[str]:
+    """Return the nodes where the driver must run: those that `keep_expected_nodes` returned, or else those of now.
+
+    Those of now are the nodes that the driver file selects, without those whose taints the tests' pods do not tolerate. The driver
+    may be running already, so taints in its own domain do not count.
+    """
+    found = (kept or {}).get(_key(driver_file))
+    return frozenset(found) if found is not None else _tolerated_nodes(kube, driver_file, driver_file.driver)
+
+
+def keep_expected_nodes(kube: Kube, drivers: Iterable[DriverFile]) -> dict[str, list[str]]:
+    """Return the nodes where each driver must run, for the testbed's record. Called before the drivers are installed.
+
+    A node that a driver taints later, or on which it never starts, stays expected.
+    """
+    return {_key(each): sorted(_tolerated_nodes(kube, each, "" if each.install else each.driver)) for each in drivers}
+
+
+def _key(driver_file: DriverFile) -> str:
+    """Return a key that differs if the driver file selects other nodes."""
+    return f"{driver_file.driver} {driver_file.nodes.model_dump_json()}"
+
+
+def _tolerated_nodes(kube: Kube, driver_file: DriverFile, installed: str) -> frozenset[str]:
+    selected, tolerations = _selected_nodes(kube, driver_file), driver_file.nodes.tolerations
+    return frozenset(
+        node["metadata"]["name"] for node in selected if not untolerated_taints(node, tolerations, installed)
+    )
 
 
 def _selected_nodes(kube: Kube, driver_file: DriverFile) -> list[Object]:

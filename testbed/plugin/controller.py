@@ -19,11 +19,12 @@ from testbed.conformance.events import EventLog
 from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
-from testbed.conformance.verdicts import worst
+from testbed.conformance.verdicts import needs_repetition, worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin.fixtures import WAITED
+from testbed.plugin.running_tests import RunningTests
 from testbed.progress import Screen
 from testbed.reporting import report, terminal
 
@@ -42,6 +43,10 @@ class Controller:
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
+        self._repeatable: set[str] = set()
+        self._attempts: dict[str, list[Verdict]] = {}
+        self._beside = RunningTests()
+        self._repeats = not (config.option.maxfail or config.getoption("usepdb"))
         self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
@@ -99,6 +104,7 @@ class Controller:
         test = _plain(nodeid)
         if test in self._tests:
             self._write("test-started", test=test, id=self._tests[test])
+            self._beside.start(test)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the phases of a test; the last one completes it. For a worker that crashed there is one report without a phase."""
@@ -114,7 +120,9 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Show with -v the seconds of each test that passed."""
+        """Show with -v the seconds of each test that passed, and which failed test will be repeated."""
+        if report.failed and self._is_repeated(_plain(report.nodeid), _fact(report)["verdict"]):
+            return "to be repeated", "R", "FAILED, will be repeated"
         if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
             return "passed", ".", f"PASSED ({report.duration:.1f} s)"
         return None
@@ -151,6 +159,20 @@ class Controller:
         return [
             test for test, wanted in self._tests.items() if wanted in self._disruptive and not self._decided[wanted]
         ]
+
+    def begin_repetitions(self) -> list[str]:
+        """Return the IDs of the tests that failed and have to be repeated. No other failure is repeated from now on."""
+        tests = [test for test in self._attempts if self.is_open(test)] if self._repeats else []
+        self._repeats = False
+        return tests
+
+    def is_open(self, test: str) -> bool:
+        """Return True if another repetition is needed to judge a test."""
+        return self._tests[test] in self._repeatable and needs_repetition(self._attempts[test])
+
+    def _is_repeated(self, test: str, verdict: str) -> bool:
+        """Return True if a failed test is repeated before it is judged."""
+        return self._repeats and verdict == Verdict.FAIL and self._tests.get(test) in self._repeatable
 
     @property
     def _selection(self) -> str:
@@ -214,6 +236,8 @@ class Controller:
             self._decided[choice.requirement.id] = choice.verdict
             if choice.requirement.tier is Tier.DISRUPTIVE:
                 self._disruptive.add(choice.requirement.id)
+            if choice.requirement.tier is Tier.E2E:
+                self._repeatable.add(choice.requirement.id)
             missing = max(0, cases[choice.requirement.id] - len(selected))
             rows.append({**_row(choice), "tests": selected, "left_out": missing})
         self._open = {test for test, wanted in self._tests.items() if not self._decided[wanted]}
@@ -234,16 +258,37 @@ class Controller:
             return
         facts = [_fact(phase) for phase in phases]
         first_bad = next((fact for fact in facts if fact["message"]), facts[0])
+        verdict, beside = worst(Verdict(fact["verdict"]) for fact in facts), self._beside.end(test)
+        evidence = next((fact["evidence"] for fact in facts if fact["evidence"]), "")
+        self._attempts.setdefault(test, []).append(verdict)
+        repeated = self._is_repeated(test, verdict)
+        if repeated:
+            self._announce_repetition(requirement, first_bad["message"])
+            self._keep_names(evidence, beside)
         self._write(
             "test-finished",
             test=test,
             id=requirement,
-            verdict=worst(Verdict(fact["verdict"]) for fact in facts),
+            verdict=verdict,
             seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
             message=first_bad["message"],
-            evidence=next((fact["evidence"] for fact in facts if fact["evidence"]), ""),
+            evidence=evidence,
             observed=first_bad.get("observed", False),
+            **({"to_repeat": True, "beside": beside} if repeated else {}),
         )
+
+    def _announce_repetition(self, requirement: str, message: str) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.ensure_newline()
+            reporter.write_line(f"{requirement} failed, will be repeated: {message.partition(chr(10))[0]}")
+
+    def _keep_names(self, evidence: str, beside: Sequence[str]) -> None:
+        """Write the names of the tests that ran beside a failed one to its evidence."""
+        folder = self.context.request.report / evidence
+        if evidence and folder.is_dir():
+            with self._exit_on_write_error():
+                (folder / "beside.txt").write_text("".join(f"{test}\n" for test in beside))
 
 
 def _row(choice: Choice) -> dict[str, Any]:

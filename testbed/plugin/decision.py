@@ -42,7 +42,7 @@ def decide(request: RunRequest) -> RunContext:
     driver_file = load_driver_file(path)
     check_needs(testbed.config.provider, [driver_file])
     refuse_wrong_names(testbed.kube, driver_file)
-    found = facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner)
+    found = facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner, testbed.kept_nodes)
     environment = Environment(
         testbed=testbed.name,
         provider=testbed.config.provider,

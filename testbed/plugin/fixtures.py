@@ -46,7 +46,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     driver_file = load_driver_file(context.driver_file)
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
     companions = load_companions(driver_file)
-    return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, testbed.cluster)
+    facts = (testbed.cluster, testbed.kept_nodes)
+    return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, *facts)
 
 
 @pytest.fixture(autouse=True)

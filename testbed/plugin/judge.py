@@ -83,6 +83,8 @@ class Judge:
         if isinstance(absent, NothingToJudge):
             found = {"verdict": Verdict.NOT_APPLICABLE.value, "message": str(absent)}
             vars(report)["dra"] = {**found, "evidence": "", "observed": False}
+        if requirement and report.passed and call.when == "call" and serial_tests.REPETITION in item.stash:
+            self._keep_evidence(item, requirement)  # of a flaky test, what was seen in both cases
         if requirement and report.failed and call.excinfo:
             raised = _first(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
@@ -135,7 +137,9 @@ class Judge:
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
         """Write the evidence before clean-up and return its folder, relative to the report folder; '' if there is none."""
         case = getattr(getattr(item, "callspec", None), "id", "")
-        kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []))
+        number = item.stash.get(serial_tests.REPETITION, 0)
+        repetition = [f"repetition-{number}"] if number else []
+        kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []), *repetition)
         into = self.context.request.report / kept
         if not into.exists():
             for name, each in scenarios_of(item).items():

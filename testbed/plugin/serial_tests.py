@@ -1,21 +1,25 @@
-"""Serial tests: disruptive tests run after all others, one at a time, and must leave the cluster as they found it.
+"""Tests that run alone: repetitions of failed tests, then serial tests, which are disruptive and must restore the cluster.
 
-Without xdist, sorting is enough. With xdist, workers skip them, and the controller runs them when the workers have ended.
+They run after all others. With xdist, workers skip serial tests, and the controller runs them when the workers have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
+from itertools import zip_longest
+from typing import Protocol
 
 import pytest
 
 from testbed.conformance.selection import Facts, runs_alone
+from testbed.conformance.verdicts import REPETITIONS
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.cluster_condition import current_condition, wait_until_restored
 from testbed.vocabulary.world import World
 
+REPETITION = pytest.StashKey[int]()  # the number of the repetition that a test is run for
 _CLUSTER_CHANGED = pytest.StashKey[str]()
 
 
@@ -39,23 +43,56 @@ class DeferredToController:
         return True if is_disruptive(item) else None
 
 
-class SerialTests:
-    """The hook of xdist's controller that runs the serial tests. `deferred` returns their IDs."""
+class Repeated(Protocol):
+    """Knows which tests failed and are repeated, and which serial tests can be judged."""
 
-    def __init__(self, deferred: Callable[[], list[str]]) -> None:
-        self._deferred = deferred
+    def disruptive(self) -> list[str]:
+        """Return the IDs of the serial tests that can be judged."""
+
+    def begin_repetitions(self) -> list[str]:
+        """Return the IDs of the tests that failed and have to be repeated. No other failure is repeated from now on."""
+
+    def is_open(self, test: str) -> bool:
+        """Return True if another repetition is needed to judge a test."""
+
+
+class SerialTests:
+    """The hook of the controller, or of the only process, that runs tests alone: repetitions of failed tests, then serial tests."""
+
+    def __init__(self, tests: Repeated, *, with_workers: bool) -> None:
+        self._tests, self._with_workers = tests, with_workers
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Run the serial tests after all workers have ended."""
+        """Run them when all other tests, and with xdist all workers, have ended."""
+        every = [] if self._with_workers else session.items
+        if not self._with_workers:
+            session.items = [item for item in every if not is_disruptive(item)]
         result = yield
-        names = self._deferred()
-        if names:
-            collected = session.testscollected
-            items = session.perform_collect([str(session.config.rootpath / name) for name in names])
-            session.testscollected = collected
-            _run(session, list(items))
+        repeated = self._tests.begin_repetitions()
+        if self._with_workers:
+            every = _collect(session, [*repeated, *self._tests.disruptive()])
+        session.items = every
+        for item in every:
+            if item.nodeid in repeated:
+                self._repeat(session, item)
+        _run(session, [item for item in every if is_disruptive(item)])
         return result
+
+    def _repeat(self, session: pytest.Session, item: pytest.Item) -> None:
+        for number in range(1, REPETITIONS + 1):
+            if self._tests.is_open(item.nodeid):
+                item.stash[REPETITION] = number
+                _run(session, [item])
+
+
+def _collect(session: pytest.Session, names: list[str]) -> list[pytest.Item]:
+    if not names:
+        return []
+    collected = session.testscollected
+    items = session.perform_collect([str(session.config.rootpath / name) for name in names])
+    session.testscollected = collected
+    return list(items)
 
 
 def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterator[None]:
@@ -77,7 +114,7 @@ def _rank(item: pytest.Item, facts: Facts) -> int:
 
 
 def _run(session: pytest.Session, items: list[pytest.Item]) -> None:
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in zip_longest(items, items[1:]):
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)

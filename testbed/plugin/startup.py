@@ -65,9 +65,11 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
     config.pluginmanager.register(controller, "dra-testbed-controller")
     config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")
     leases.discard(context.request.report)
-    if getattr(config.option, "dist", "no") != "no":
+    with_workers = getattr(config.option, "dist", "no") != "no"
+    if with_workers:
         _send_one_test_at_a_time(config)
-        config.pluginmanager.register(serial_tests.SerialTests(controller.disruptive), "dra-testbed-serial-tests")
+    serial = serial_tests.SerialTests(controller, with_workers=with_workers)
+    config.pluginmanager.register(serial, "dra-testbed-serial-tests")
     clearing = OrphanCleanup(lambda: bringup.attach(context.request.testbed), context.session)
     config.pluginmanager.register(clearing, "dra-testbed-orphan-cleanup")
 
@@ -101,7 +103,8 @@ def _decided(config: pytest.Config) -> RunContext:
 def _missing(context: RunContext) -> list[str]:
     """Return what is missing of the driver, to be printed before tests wait for it."""
     try:
-        return find_missing(bringup.attach(context.request.testbed).kube, load_driver_file(context.driver_file))
+        testbed = bringup.attach(context.request.testbed)
+        return find_missing(testbed.kube, load_driver_file(context.driver_file), testbed.kept_nodes)
     except TestbedError:
         return []  # without the right to look, the tests report it
 

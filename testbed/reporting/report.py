@@ -24,7 +24,7 @@ from testbed.conformance.results import (
     unjudged_musts,
     was_tested,
 )
-from testbed.conformance.verdicts import verdict_of_attempts, worst
+from testbed.conformance.verdicts import needs_repetition, verdict_of_attempts, worst
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import ClusterReport, DriverConformanceReport, KnownFailure, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
@@ -113,11 +113,13 @@ def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> Requirem
     cases = facts.get("tests", [])
     decided = Verdict(facts["verdict"]) if facts.get("verdict") else None
     # A requirement with an unfinished case has no verdict, unless another case failed.
-    verdicts = [verdict_of_attempts([Verdict(each["verdict"]) for each in attempts]) for attempts in by_test.values()]
-    open_cases = set(cases) - by_test.keys()
+    open_cases = {*cases} - {test for test, attempts in by_test.items() if not _waits_for_repetition(attempts)}
+    verdicts = [verdict_of_attempts(_verdicts(by_test[test])) for test in by_test if test not in open_cases]
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
     explaining = _explaining(finished, verdict)
     message = next((each["message"] for each in explaining if each["message"]), facts.get("reason", ""))
+    message += _beside(finished)
+    same_first = sorted(finished, key=lambda each: each["verdict"] != verdict)
     if verdict is Verdict.PASS and facts.get("left_out"):
         verdict, message = (
             Verdict.EXCLUDED,
@@ -137,12 +139,27 @@ def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> Requirem
         message=message if verdict is not Verdict.PASS else "",
         exempt=facts.get("exempt", False),
         known=_known_failure(facts["known"]),
-        evidence=next((each["evidence"] for each in explaining if each["evidence"]), ""),
+        evidence=next((each["evidence"] for each in same_first if each["evidence"]), ""),
     )
 
 
 def _known_failure(declared: dict[str, str] | None) -> KnownFailure | None:
     return KnownFailure(**{name: declared[name] for name in declared if name != "id"}) if declared else None
+
+
+def _verdicts(attempts: Sequence[Event]) -> list[Verdict]:
+    return [Verdict(each["verdict"]) for each in attempts]
+
+
+def _waits_for_repetition(attempts: Sequence[Event]) -> bool:
+    """Return True if the run ended before a failure was repeated often enough to be a verdict."""
+    return bool(attempts[0].get("to_repeat")) and needs_repetition(_verdicts(attempts))
+
+
+def _beside(finished: Sequence[Event]) -> str:
+    """Return the line that names the tests that ran beside a failure that was repeated; '' if there is none."""
+    names = dict.fromkeys(name for each in finished for name in each.get("beside", ()))
+    return f"\n  beside the first failure ran: {', '.join(names)}" if names else ""
 
 
 def _explaining(finished: Sequence[Event], verdict: Verdict | None) -> list[Event]:

@@ -51,7 +51,9 @@ def _facts(request: RunRequest) -> tuple[Facts, planning.Plan | None]:
     testbed, config = target(request)
     driver_file = load_driver_file(request.driver_file(config))
     if testbed is not None:
-        return facts.gather(testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner), None
+        return facts.gather(
+            testbed.kube, driver_file, testbed.cluster.capabilities, testbed.owner, testbed.kept_nodes
+        ), None
     plan, existing = planning.plan(config)
     if existing is None:
         of_config = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""

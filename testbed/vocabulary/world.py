@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from testbed.drivers.ready import KeptNodes, expected_nodes
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile
@@ -23,7 +24,7 @@ class World:
     `owner` is the testbed. `manifests` is the folder of the suites' manifests. `process` labels all created objects with the pytest
     process, so that another process can clean up after one that was killed. `companions` are other drivers, for claims that need
     several. `cluster` gives access to nodes; only requirements that need a Capability use it. `probe_results` has the newest output
-    of each probe.
+    of each probe. `kept_nodes` are the nodes where drivers must run, from before they were installed.
     """
 
     owner: Owner
@@ -34,6 +35,7 @@ class World:
     process: str = ""
     companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
+    kept_nodes: KeptNodes = field(default_factory=dict, repr=False)
     probe_results: ProbeResults = field(default_factory=ProbeResults, repr=False, compare=False)
 
     @cached_property
@@ -42,6 +44,11 @@ class World:
         found = self.kube.find(RESOURCE, "DeviceClass", self.driver_file.device_class) or {}
         selectors = found.get("spec", {}).get("selectors") or ()
         return tuple(str(each["cel"]["expression"]) for each in selectors if "cel" in each)
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Return the nodes where the driver must run."""
+        return expected_nodes(self.kube, self.driver_file, self.kept_nodes)
 
     def slices(self) -> list[Object]:
         """Return the driver's ResourceSlices."""

@@ -31,6 +31,13 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert (state.read("dev"), state.names()) == (READY, ["dev"])
 
 
+def test_the_record_keeps_the_drivers_and_the_nodes_where_they_must_run() -> None:
+    record = dataclasses.replace(READY, drivers=("gpu.example",), kept_nodes={"gpu.example": ["node-1"]})
+    state.write(record)
+
+    assert state.read("dev") == record
+
+
 def test_an_unknown_testbed_has_no_record() -> None:
     with pytest.raises(UsageError, match="there is no testbed dev"):
         state.require("dev")

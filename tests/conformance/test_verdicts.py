@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.conformance.verdicts import is_observation, verdict_for, verdict_of_attempts, worst
+from testbed.conformance.verdicts import is_observation, needs_repetition, verdict_for, verdict_of_attempts, worst
 from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
 from testbed.models.requirement_enums import Verdict
 from testbed.vocabulary.observing.observation import NotObserved
@@ -69,3 +69,16 @@ def test_a_failure_is_the_worst_verdict_and_a_pass_the_best() -> None:
     assert worst(tried) is Verdict.FAIL
     for verdict in tried:
         assert worst([verdict, Verdict.PASS]) is verdict
+
+
+def test_a_failure_is_repeated_until_it_fails_again_or_has_passed_three_times() -> None:
+    fail, passed = Verdict.FAIL, Verdict.PASS
+    repeated = [[fail], [fail, passed], [fail, passed, passed]]
+    judged = [[fail, fail], [fail, passed, fail], [fail, passed, passed, passed], [fail, Verdict.ERROR], [passed]]
+    assert all(map(needs_repetition, repeated))
+    assert not any(map(needs_repetition, judged))
+    assert [verdict_of_attempts(each) for each in judged] == [fail, fail, Verdict.FLAKY, fail, passed]
+
+
+def test_a_second_failure_is_never_flaky() -> None:
+    assert verdict_of_attempts([Verdict.FAIL, Verdict.FAIL, Verdict.PASS]) is Verdict.FAIL

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers import expected_nodes, wait_ready
-from testbed.drivers.published.taints import untolerated_taints
+from testbed.drivers import expected_nodes, keep_expected_nodes, wait_ready
+from testbed.drivers.published.taints import is_own_taint, untolerated_taints
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.driver_sections import Toleration
@@ -44,6 +44,54 @@ def test_nodes_with_taints_are_not_expected() -> None:
     kube = _kube()
     kube.put("Node", "control-plane", spec={"taints": [{"key": "x", "effect": "NoSchedule"}]})
     assert expected_nodes(kube, FILE) == {"node-1", "node-2"}
+
+
+def _taint(kube: FakeKube, node: str, key: str) -> None:
+    kube.objects["Node", "default", node]["spec"]["taints"] = [{"key": key, "effect": "NoSchedule"}]
+
+
+def test_a_node_that_the_driver_taints_or_leaves_out_after_its_installation_stays_expected() -> None:
+    kube = _kube("node-1")
+    kept = keep_expected_nodes(kube, [FILE])
+    _taint(kube, "node-2", "x")
+    assert expected_nodes(kube, FILE, kept) == {"node-1", "node-2"}
+    with pytest.raises(WaitTimeout, match="node-2: no pod of the driver"):
+        wait_ready(kube, FILE, expected_nodes(kube, FILE, kept))
+
+
+def test_a_driver_file_that_selects_other_nodes_does_not_use_the_nodes_that_were_kept() -> None:
+    kube = _kube()
+    kube.put("Node", "node-3", spec={}, metadata={"labels": {"gpu": "yes"}})
+    wanted = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": _selector(gpu="yes")})})
+    assert expected_nodes(kube, wanted, keep_expected_nodes(kube, [FILE])) == {"node-3"}
+
+
+@pytest.mark.parametrize(
+    ("key", "is_own"),
+    [
+        (f"{FILE.driver}/unhealthy", True),
+        ("dra-testbed.example/unhealthy", True),
+        (f"node.{FILE.driver}/unhealthy", True),
+        ("other.example/unhealthy", False),
+        ("testbed.example/unhealthy", False),
+        ("example/unhealthy", False),
+        ("unhealthy", False),
+    ],
+)
+def test_taints_in_the_domain_of_a_driver_that_is_installed_already_are_ignored(key: str, is_own: bool) -> None:
+    kube = _kube()
+    _taint(kube, "node-2", key)
+    installed = FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"install": None})})
+    (kept,) = keep_expected_nodes(kube, [installed]).values()
+    assert ("node-2" in kept) is is_own
+    assert ("node-2" in expected_nodes(kube, FILE)) is is_own
+    (before,) = keep_expected_nodes(kube, [FILE]).values()
+    assert before == ["node-1"], "before we install the driver, such a taint is the administrator's"
+
+
+@pytest.mark.parametrize(("key", "driver"), [("kubernetes.io/x", "gpu.kubernetes.io"), ("k8s.io/x", "gpu.k8s.io")])
+def test_a_taint_of_kubernetes_is_no_taint_of_a_driver(key: str, driver: str) -> None:
+    assert not is_own_taint(key, driver)
 
 
 def test_only_the_nodes_of_the_selector_are_expected() -> None:

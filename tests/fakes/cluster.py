@@ -5,7 +5,7 @@ Tests of the plugin and of `run` replace `bringup.attach` by `make`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class FakeTestbed:
     cluster: FakeCluster = FakeCluster()
     owner: Owner = OWNER
     folder: Path = Path()  # where the inner pytest runs
+    kept_nodes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def driver_path() -> Path:

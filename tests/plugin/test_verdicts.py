@@ -47,7 +47,7 @@ def test_a_driver_with_one_fault_fails_the_requirement_that_covers_it(judge: Jud
 
 def test_the_text_of_a_failure_is_short_and_begins_with_the_cause(judge: Judge) -> None:
     run = judge(_GOOD, fault="no-pods-start")
-    start = run.output.index("expected pod pod-with-cats to run")
+    start = run.output.index("expected pod pod-with-cats to run", run.output.index("= FAILURES ="))
     shown = run.output[start : run.output.index("= verdict =")].splitlines()
     assert shown[1].startswith("  likely cause: the driver is not registered with the kubelet")
     assert "  requirement: T-001 (MUST) It works." in shown
@@ -340,7 +340,7 @@ def test_other():
 def test_a_failure_before_a_pass_is_flaky_and_an_error_before_a_pass_is_not(
     judge: Judge, first: str, verdict: str, workers: str
 ) -> None:
-    run = judge(_SECOND_TRY.format(first=first), "--reruns", "1", "-n", workers)
+    run = judge(_SECOND_TRY.format(first=first), "--reruns", "1", "-x", "-n", workers)
     assert run.verdicts == {"T-001": verdict, "T-002": "pass"}
     assert run.row("T-001").attempts == 2
     assert run.result.ret == (4 if verdict == "flaky" else 0)

@@ -98,6 +98,16 @@ def test_a_failure_before_a_pass_is_flaky() -> None:
     assert made.result is Result.INCOMPLETE
 
 
+def test_a_failure_that_the_run_did_not_repeat_is_no_verdict() -> None:
+    failed = _done(1, "fail", message="no device", to_repeat=True)
+    for repetitions in ([], [_done(1, "pass")], [_done(1, "pass")] * 2):
+        made = report.build(_log(failed, *repetitions, known=[_known(1)], end=False))
+        assert (made.requirements[0].verdict, made.result) == (None, Result.INCOMPLETE)
+        assert made.requirements[0].message == "no device"
+    again = report.build(_log(failed, _done(1, "fail"), known=[_known(1)], end=False))
+    assert (again.requirements[0].verdict, again.result) == (Verdict.FAIL, Result.FAILED)
+
+
 def test_a_failure_before_an_error_is_a_failure_with_its_message() -> None:
     again = _done(1, "error", message="no answer", evidence="evidence/later")
     tried = [_done(1, "fail", message="no device", evidence="evidence/first"), again]

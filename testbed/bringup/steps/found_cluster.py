@@ -12,7 +12,15 @@ from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps import inspection
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
-from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk_space, install_drivers, refuse_fatal
+from testbed.bringup.steps.procedure import (
+    Context,
+    ExpectedCluster,
+    Step,
+    disk_space,
+    install_drivers,
+    keep_nodes,
+    refuse_fatal,
+)
 from testbed.errors import ApiError, TestbedError, UsageError
 from testbed.kube import features, permissions
 from testbed.kube.client import Kube
@@ -112,6 +120,7 @@ class FoundClusterProcedure:
         if resolved.driver_file is None:
             return
         if Capability.MAKE_OBJECTS not in context.cluster.capabilities:
+            keep_nodes(context)
             name = resolved.driver_file.driver
             context.progress.say(
                 f"driver {name} is judged as installed there: --allow read-only permits no installation"

@@ -12,7 +12,7 @@ from typing import Protocol
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan
-from testbed.drivers import install_all
+from testbed.drivers import install_all, keep_expected_nodes
 from testbed.errors import TestbedError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
@@ -37,6 +37,7 @@ class Context:
     sandbox_image: str = ""
     driver_image: str = ""
     made: Cluster | None = None
+    kept_nodes: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def cluster(self) -> Cluster:
@@ -110,10 +111,18 @@ def disk_space(folder: Path, nodes: int) -> list[HostProblem]:
     ]
 
 
+def keep_nodes(context: Context) -> None:
+    """Determine where the drivers must run, before they are installed."""
+    context.kept_nodes = keep_expected_nodes(context.kube, context.resolved.drivers)
+
+
 def install_drivers(context: Context) -> None:
     """Install the drivers as their driver files say; return when they are registered and have published their devices."""
     drivers = context.resolved.drivers
+    keep_nodes(context)
     names = " and ".join(each.driver for each in drivers)
     with context.progress.step(f"driver {names}"):
         hardware = context.resolved.config.hardware
-        install_all(context.kube, drivers, context.owner, image=context.driver_image, hardware=hardware)
+        install_all(
+            context.kube, drivers, context.owner, kept=context.kept_nodes, image=context.driver_image, hardware=hardware
+        )

@@ -8,11 +8,25 @@ from testbed.kube.client import Object
 from testbed.kube.nodes import lasting_taints
 from testbed.models.driver_sections import Toleration
 
+_KUBERNETES = ("kubernetes.io", "k8s.io")  # no driver's own domain, although names of drivers may end with them
 
-def untolerated_taints(node: Object, tolerations: Iterable[Toleration]) -> list[str]:
-    """Return the taints of a node that no toleration matches, as kubectl writes them."""
+
+def untolerated_taints(node: Object, tolerations: Iterable[Toleration], installed: str = "") -> list[str]:
+    """Return the taints of a node that no toleration matches, as kubectl writes them. Skip those in the domain of `installed`.
+
+    `installed` is the name of a driver that runs already: a driver must not take its own nodes out of the judgement by a taint.
+    """
     every = tuple(tolerations)
-    return [_text(taint) for taint in lasting_taints(node) if not any(_matches(each, taint) for each in every)]
+    found = [taint for taint in lasting_taints(node) if not (installed and is_own_taint(str(taint["key"]), installed))]
+    return [_text(taint) for taint in found if not any(_matches(each, taint) for each in every)]
+
+
+def is_own_taint(key: str, driver: str) -> bool:
+    """Return True if a taint is in the DNS domain of a driver: that of its name, one above it, or one below it."""
+    domain, slash, _ = key.partition("/")
+    if not slash or domain in _KUBERNETES:
+        return False
+    return domain == driver or domain.endswith(f".{driver}") or ("." in domain and driver.endswith(f".{domain}"))
 
 
 def _matches(toleration: Toleration, taint: Object) -> bool:

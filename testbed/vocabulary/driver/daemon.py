@@ -87,7 +87,7 @@ class Daemon:
     def _wait_until_ready(self) -> None:
         """Wait until the driver is ready, or blame the driver, which was ready before with the same image."""
         try:
-            wait_ready(self.world.kube, self.world.driver_file)
+            wait_ready(self.world.kube, self.world.driver_file, self.world.nodes)
         except WaitTimeout as late:
             raise DriverFailed(
                 f"expected {late.waited_for} to be ready again\n  last seen: {late.last_seen}\n  waited: {late.budget}"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from testbed.drivers import expected_nodes
 from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.kube.client import Object
@@ -18,6 +17,7 @@ from testbed.models.driver_sections import Classes, SharedCapacity
 from testbed.models.names import full_name
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver import optional_devices, slice_checks
+from testbed.vocabulary.driver.declared_devices import Contradictions, too_few
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
 from testbed.vocabulary.driver.pool_changes import PoolWatch
 from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
@@ -78,7 +78,7 @@ class Driver:
     @property
     def nodes(self) -> frozenset[str]:
         """Return the nodes where the driver file expects the driver."""
-        return expected_nodes(self.world.kube, self.world.driver_file)
+        return self.world.nodes
 
     @property
     def pools(self) -> tuple[Pool, ...]:
@@ -109,6 +109,11 @@ class Driver:
         if not counted:
             raise DriverFailed("the driver publishes no device")
         return tuple(sorted(device for device, times in counted.items() if times > 1))
+
+    @property
+    def contradictions(self) -> Contradictions:
+        """Return how the published devices differ from what the driver file declares."""
+        return Contradictions(self.world.driver_file, self.nodes, self.pools, tuple(self._ordinary))
 
     @property
     def devices(self) -> frozenset[Device]:
@@ -211,8 +216,11 @@ class Driver:
         return optional_devices.tainted(described, effect)
 
     def partitionable_on(self, node: str) -> PartitionableDevices:
-        """Return the partitionable devices on a node."""
-        return optional_devices.partitionable((pool for pool in self.pools if node in pool.nodes), self.name)
+        """Return the partitionable devices on a node; DriverFailed if the driver file promises others."""
+        found = optional_devices.partitionable((pool for pool in self.pools if node in pool.nodes), self.name)
+        if broken := self.contradictions.partitions_on(node):
+            raise DriverFailed("; ".join(broken), hint="check the shared counters that the driver publishes")
+        return found
 
     @property
     def partitionable_devices(self) -> tuple[CounterGroup, ...]:
@@ -223,6 +231,9 @@ class Driver:
         """Return the devices on a node that allow multiple allocations, sorted; NothingToJudge if there are fewer than `at_least`."""
         described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
         found = optional_devices.shareable(described)
+        if len(found) < min(at_least, self.sharing.per_node):
+            few = too_few({node: len(found)}, self.sharing.per_node, "spec.optional.capacity.perNode")
+            raise DriverFailed("; ".join(few))
         if len(found) < at_least:
             raise NothingToJudge(
                 f"the driver publishes {len(found)} devices on node {node} that allow multiple allocations; {at_least} are needed"
@@ -305,9 +316,13 @@ class Driver:
     def _of_the_class_on(self, *nodes: str) -> frozenset[Device]:
         return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)
 
-    def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
+    @property
+    def _ordinary(self) -> list[Pool]:
         others = self.world.driver_file.other_devices
-        return _described(pools(without_other_devices(self.world.slices(), others, self.name), self.name))
+        return pools(without_other_devices(self.world.slices(), others, self.name), self.name)
+
+    def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
+        return _described(self._ordinary)
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
         return _described(self.pools)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from testbed.drivers.missing import missing_devices, missing_pods
 from testbed.drivers.published.holders import devices_held_by_others, held_devices, summarize
 from testbed.drivers.published.slices import pools, without_other_devices
-from testbed.drivers.ready import expected_nodes
 from testbed.errors import ApiError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary.observing.diagnosis import (
@@ -54,7 +53,7 @@ def _detailed(world: World, pod: Object, cause: str) -> str:
 def _why_no_device_fits(world: World) -> str:
     """Describe what the driver publishes on its nodes, and which claims have its devices."""
     driver_file, driver = world.driver_file, world.driver_file.driver
-    nodes = expected_nodes(world.kube, driver_file)
+    nodes = world.nodes
     missing = [*missing_devices(world.kube, driver_file, nodes)]
     slices = [each for each in world.slices() if each["spec"].get("nodeName", "") in {*nodes, ""}]
     of_class = without_other_devices(slices, driver_file.other_devices, driver)
@@ -132,7 +131,7 @@ def node_of(world: World, pod: Object | None) -> Object | None:
 
 def _possible_nodes(world: World) -> list[Object]:
     """Return the nodes where the driver is expected, which are the only ones that count."""
-    wanted = expected_nodes(world.kube, world.driver_file)
+    wanted = world.nodes
     return [node for node in world.kube.list("v1", "Node") if node["metadata"]["name"] in wanted]
 
 

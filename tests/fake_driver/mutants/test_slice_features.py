@@ -83,3 +83,20 @@ def test_parts_offered_twice(published: Published) -> None:
     assert [spec.get("sharedCounters") for spec in once if "sharedCounters" in spec] == [
         spec["sharedCounters"] for spec in again if "sharedCounters" in spec
     ]
+
+
+def test_counters_doubled_publishes_twice_the_counters(published: Published) -> None:
+    correct, wrong = (
+        [each["spec"]["sharedCounters"] for each in published(name) if each["spec"].get("sharedCounters")]
+        for name in ("", "counters-doubled")
+    )
+    assert "'memory': {'value': '8'}" in str(correct)
+    assert "'memory': {'value': '16'}" in str(wrong)
+
+
+def test_one_ordinary_device_is_shared(published: Published) -> None:
+    devices = [device for each in published("one-ordinary-device-shared") for device in each["spec"].get("devices", ())]
+    shared = [
+        each["name"] for each in devices if each.get("allowMultipleAllocations") and "purpose" not in each["attributes"]
+    ]
+    assert shared == ["gpu-0"]

@@ -197,10 +197,17 @@ def test_shareable_devices(world: Make) -> None:
     assert driver.default_share(device) == "16Gi"
     with pytest.raises(DriverFailed, match="no device that allows multiple allocations"):
         driver.shareable_on("node-1")
+    with pytest.raises(DriverFailed, match=r"node node-2 has 1, but spec\.optional\.capacity\.perNode is 2"):
+        driver.shareable_on("node-2", at_least=2)
+    assert driver.contradictions.nodes_with_too_few_shareable_devices == tuple(
+        f"node {node} has {count}, but spec.optional.capacity.perNode is 2"
+        for node, count in (("node-1", 0), ("node-2", 1))
+    )
+    one = Driver(replace(here, driver_file=with_values(here.driver_file, "optional.capacity", per_node=1)))
     with pytest.raises(
         NothingToJudge, match="publishes 1 devices on node node-2 that allow multiple allocations; 2 are needed"
     ):
-        driver.shareable_on("node-2", at_least=2)
+        one.shareable_on("node-2", at_least=2)
     with pytest.raises(DriverFailed, match="publishes no device"):
         driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-9"))
     assert driver.sharing.half == "8Gi"
@@ -267,7 +274,9 @@ def test_partitionable_devices(world: Make) -> None:
     spec["sharedCounters"] = [{"name": "set", "counters": counters}]
     for device, takes in zip(spec["devices"][:3], (counters, *2 * [{"c": {"value": "1"}}]), strict=True):
         device["consumesCounters"] = [{"counterSet": "set", "counters": takes}]
-    driver = Driver(here)
+    with pytest.raises(DriverFailed, match=r"node node-2 has 2 partitions, but spec\.optional\.partitions\.parts is 4"):
+        Driver(here).partitionable_on("node-2")
+    driver = Driver(replace(here, driver_file=with_values(here.driver_file, "optional.partitions", parts=2)))
     assert driver.partitionable_on("node-2").whole == Device(cluster.DRIVER, "node-2", "gpu-0")
     assert len(driver.partitionable_devices) == 1
     with pytest.raises(DriverFailed, match="consume the same counters"):

@@ -1,0 +1,90 @@
+"""Published devices are like the driver file declares them. The tests create no objects."""
+
+from testbed.conformance import MUST, STATIC, requirement
+
+DECLARED = "the driver file: spec.devices"
+OPTIONAL = "the driver file: spec.optional"
+
+
+@requirement(
+    "SLICE-010",
+    "An ordinary device must not have allowMultipleAllocations unless the driver file declares that several claims can share it.",
+    level=MUST,
+    tier=STATIC,
+    given=("unshared",),
+    source="API reference: ResourceSlice v1 resource.k8s.io, Device",
+    mutants=("slices-missing", "one-ordinary-device-shared"),
+)
+def test_ordinary_devices_are_not_shared(driver):
+    assert driver.devices
+    assert driver.contradictions.shared_devices == ()
+
+
+@requirement(
+    "SLICE-011",
+    "Every ordinary device must belong to a node if the driver file declares belongTo: node.",
+    level=MUST,
+    tier=STATIC,
+    given=("local",),
+    source=DECLARED,
+    mutants=("slices-missing",),
+)
+def test_ordinary_devices_belong_to_nodes(driver):
+    assert driver.devices
+    assert driver.contradictions.devices_without_node == ()
+
+
+@requirement(
+    "SLICE-012",
+    "Each expected node must have at least as many ordinary devices as the driver file promises with perNode.",
+    level=MUST,
+    tier=STATIC,
+    source=DECLARED,
+    mutants=("slices-missing",),
+)
+def test_each_node_has_the_promised_devices(driver):
+    assert driver.nodes
+    assert driver.contradictions.nodes_with_too_few_devices == ()
+
+
+@requirement(
+    "SLICE-013",
+    "Each expected node must have the whole devices and the partitions that the driver file promises.",
+    level=MUST,
+    tier=STATIC,
+    features=("partitions",),
+    source=OPTIONAL,
+    gates=("DRAPartitionableDevices",),
+    mutants=("slices-missing", "counters-missing", "counters-doubled"),
+)
+def test_each_node_has_the_promised_partitions(driver):
+    assert driver.nodes
+    assert driver.contradictions.partitions == ()
+
+
+@requirement(
+    "SLICE-014",
+    "Each expected node must have at least as many devices that several claims can share as the driver file promises.",
+    level=MUST,
+    tier=STATIC,
+    features=("capacity",),
+    source=OPTIONAL,
+    gates=("DRAConsumableCapacity",),
+    mutants=("slices-missing", "sharing-missing"),
+)
+def test_each_node_has_the_promised_shared_devices(driver):
+    assert driver.nodes
+    assert driver.contradictions.nodes_with_too_few_shareable_devices == ()
+
+
+@requirement(
+    "SLICE-015",
+    "Every ordinary device must have the attributes and capacities that the driver file expects.",
+    level=MUST,
+    tier=STATIC,
+    source=DECLARED,
+    mutants=("slices-missing",),
+)
+def test_ordinary_devices_have_the_expected_values(driver):
+    assert driver.devices
+    assert driver.contradictions.unexpected_values == ()
