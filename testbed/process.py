@@ -17,6 +17,8 @@ from testbed.errors import CommandFailed, TestbedError
 from testbed.interrupts import deferred_interrupts
 from testbed.waiting import Budget, eventually_true
 
+NO_INPUT = subprocess.DEVNULL
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -61,19 +63,21 @@ def run(
     check: bool = True,
     timeout: float | None = 60,
     input: str | None = None,  # noqa: A002 - the name that subprocess uses
+    stdin: int = NO_INPUT,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     hint: str = "",
 ) -> Completed:
     """Run a program and return its output. Raise CommandFailed if it is missing, exits non-zero or times out.
 
+    Its standard input is the text `input`, or else the file descriptor `stdin`.
     It runs in its own process group: after a timeout or an interrupt, its child processes are killed too.
     """
     words = tuple(os.fspath(word) for word in argv)
     try:
         child = subprocess.Popen(
             words, env=env, cwd=cwd, text=True, errors="replace", process_group=0,
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=stdin if input is None else subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     except OSError as refused:
         raise _not_started(words, refused, hint) from refused
@@ -94,7 +98,7 @@ def start(
     log: Path,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    stdin: int = subprocess.DEVNULL,
+    stdin: int = NO_INPUT,
 ) -> ProcessId:
     """Start a program in its own session, so that it outlives this process; append its output to `log`. `stdin` is a file descriptor."""
     words = [os.fspath(word) for word in argv]

@@ -29,7 +29,9 @@ class Kubectl:
     def __call__(self, *argv: str, stdin: str | None = None, check: bool = True) -> Completed:
         return run([self.program, f"--kubeconfig={self.kubeconfig}", *argv], input=stdin, check=check, timeout=60)
 
-    def run_pod(self, name: str, script: str, node: str = "", image: str = WORKLOAD) -> str:
+    def run_pod(
+        self, name: str, script: str, node: str = "", image: str = WORKLOAD, *, is_privileged: bool = False
+    ) -> str:
         """Start a pod and return its IP address when it runs."""
         placed = f"nodeName: {node}" if node else ""
         manifest = f"""
@@ -43,6 +45,7 @@ spec:
   - name: main
     image: {image}
     command: [sh, -c, {script!r}]
+    securityContext: {{privileged: {str(is_privileged).lower()}}}
 """
         self("apply", "-f", "-", stdin=manifest)
 

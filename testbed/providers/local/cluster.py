@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -96,16 +95,10 @@ class LocalCluster:
         self._on_all(lambda node: self.load_image_on(node, archive))
 
     def load_image_on(self, node: LocalNode, archive: Path) -> None:
-        """Import an OCI archive into one node, by a hard link or copy in the node's folder."""
-        shared = node.machine.folder / "disk/var/lib/containerd" / archive.name
-        _link_or_copy(archive, shared)
-        try:
-            path = f"/var/lib/containerd/{archive.name}"
-            kind = components.snapshotter(self.settings)
-            importing = (*_CTR, "images", "import", "--local", "--snapshotter", kind, path)
-            node.run(*importing, timeout=_IMPORT.effective_seconds)
-        finally:
-            shared.unlink(missing_ok=True)
+        """Import an OCI archive into one node. The node gets only the content, so that it cannot change the cached file."""
+        importing = (*_CTR, "images", "import", "--local", "--snapshotter", components.snapshotter(self.settings), "-")
+        with archive.open("rb") as content:
+            node.machine.run(*importing, timeout=_IMPORT.effective_seconds, stdin=content.fileno())
 
     def stop_kubelet(self, node: str) -> None:
         """Stop the kubelet; its pods keep running."""
@@ -224,12 +217,3 @@ class LocalCluster:
     def _on_all(self, work: Callable[[LocalNode], None]) -> None:
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(work, self.nodes()))
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """Create a hard link, or a copy where the folders are on different file systems."""
-    target.unlink(missing_ok=True)
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)

@@ -15,6 +15,7 @@ from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.host import Host
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+CONTAINER_SPEC = "/etc/containerd/containers.json"
 NODE_FILES = "/etc/dra-testbed"  # inside a node: the files of the kubelet
 # runc mounts an overlay over its own folder and executes itself from there. The overlay would not contain a bind-mounted file, so the
 # whole folder is bind-mounted.
@@ -168,7 +169,11 @@ def snapshotter(settings: ClusterSettings) -> str:
 
 
 def containerd_configuration(settings: ClusterSettings) -> str:
-    """Return the configuration of containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image."""
+    """Return the configuration of containerd 2 (configuration version 3): CDI and NRI on, cgroupfs, our sandbox image.
+
+    containerd would replace the masks of the base spec by those of the kubelet; `disable_proc_mount` keeps them. So `procMount: Unmasked`
+    has no effect.
+    """
     runc = f"{_RUNC_FOLDER}/{settings.artifacts.programs['runc'].name}"
     restrict = str(not settings.host.may_lower_oom_score).lower()
     volatile = '["volatile"]' if settings.host.volatile_overlays else "[]"
@@ -187,11 +192,13 @@ state = "/run/containerd"
   enable_cdi = true
   cdi_spec_dirs = ["/etc/cdi", "/var/run/cdi"]
   restrict_oom_score_adj = {restrict}
+  disable_proc_mount = true
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["/opt/cni/bin"]
     conf_dir = "/etc/cni/net.d"
   [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
+    base_runtime_spec = "{CONTAINER_SPEC}"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
       SystemdCgroup = false
       BinaryName = "{runc}"

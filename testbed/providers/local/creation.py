@@ -18,6 +18,7 @@ from testbed.kube.client import Kube
 from testbed.kube.nodes import wait_until_ready
 from testbed.progress import Progress
 from testbed.providers.base import Artifacts, ClusterSpec
+from testbed.providers.container_spec import base_spec
 from testbed.providers.local import cgroups, components, egress, host
 from testbed.providers.local.addresses import Addresses
 from testbed.providers.local.cluster import LocalCluster, LocalNode
@@ -51,6 +52,7 @@ def start_control_plane(name: str, spec: ClusterSpec, artifacts: Artifacts, fold
     """Start what the nodes connect to. Return while etcd and the API server are still starting."""
     layout = Layout(folder)
     layout.make()
+    layout.container_spec.write_text(base_spec(process.run([artifacts.programs["ctr"], "oci", "spec"]).stdout))
     node_names = node_names_of(spec.nodes)
     control_plane = _boot_control_plane(layout)
     addresses = claim_range(name, control_plane)

@@ -1,6 +1,7 @@
 """The folder of a local cluster: its paths, the nodes' files, and the records of the cluster and of its processes. Starts nothing.
 
 cluster.json     the address range and the nodes
+containers.json  the base OCI spec of the nodes' containers
 pki/             certificates and kubeconfigs
 etcd/  logs/
 control-plane/   the control plane's machine: boot.log, pids/ (its processes)
@@ -63,6 +64,11 @@ class Layout:
         """Return the folder of a node's machine."""
         return self.folder / "nodes" / name
 
+    @property
+    def container_spec(self) -> Path:
+        """The base OCI spec of the nodes' containers."""
+        return self.folder / "containers.json"
+
     def log(self, component: str) -> Path:
         """Return the log file of a component."""
         return self.logs / f"{component}.log"
@@ -97,6 +103,7 @@ def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int)
         components.kubelet_configuration(settings, cgroup_of(settings.name, settings.addresses.octet, name)),
     )
     _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(settings))
+    _write(folder / f"files{components.CONTAINER_SPEC}", layout.container_spec.read_text())
     _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(settings, index))
     _write(folder / "files/etc/resolv.conf", host_file(Path("/etc/resolv.conf"), ""))
     _write(folder / "files/etc/hosts", host_file(Path("/etc/hosts"), _LOCALHOST))

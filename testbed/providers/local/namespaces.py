@@ -57,10 +57,11 @@ class Machine:
             raise self._stopped()
         return self.init.pid
 
-    def run(self, *argv: str, check: bool = True, timeout: float = 60) -> Completed:
-        """Run a program in the machine and return its output."""
+    def run(self, *argv: str, check: bool = True, timeout: float = 60, stdin: int = process.NO_INPUT) -> Completed:
+        """Run a program in the machine and return its output. `stdin` is a file descriptor."""
         with self.entering() as enter:
-            return process.run([*enter, *argv], check=check, timeout=timeout, env=_environment(self.cluster))
+            own = _environment(self.cluster)
+            return process.run([*enter, *argv], check=check, timeout=timeout, env=own, stdin=stdin)
 
     def start(self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> ProcessId:
         """Start a long-running program in the machine; return its process, not that of the nsenter in front of it."""

@@ -74,16 +74,19 @@ done
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 
-# The node has its own /dev with a copy of the host's devices, so that devices that a driver creates stay in the node.
+# The node has its own /dev, so that devices that a driver creates stay in the node. It has copies of the host's devices, but not of those
+# that read or write disks or memory.
 mount -t tmpfs -o mode=755 dev "$root/dev"
 set --
 for device in /dev/*; do
   case $device in
     /dev/pts | /dev/shm | /dev/mqueue | /dev/hugepages | /dev/ptmx | /dev/log | /dev/console) ;;
+    /dev/block | /dev/bsg | /dev/disk | /dev/loop-control | /dev/mapper | /dev/mem | /dev/ng[0-9]* | /dev/nvme* | /dev/port | /dev/sg[0-9]*) ;;
     *) set -- "$@" "$device" ;;
   esac
 done
 cp -a "$@" "$root/dev/" 2>/dev/null || true # in one call, because an ordinary host has 200; one may disappear meanwhile
+find "$root/dev" -type b -exec rm -f {} +
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/mqueue"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"

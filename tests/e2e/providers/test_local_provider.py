@@ -59,6 +59,22 @@ def test_a_node_does_not_share_the_hosts_devices_settings_and_cdi_files(testbed:
     assert one.run("cat", "/proc/sys/kernel/panic_on_oops").stdout == "1\n"
 
 
+HARDWARE = (
+    "for each in /sys/bus/pci/devices /sys/block /sys/class/block /sys/dev /dev/block; do ls -A $each; done 2>/dev/null"
+)
+
+
+def test_only_privileged_containers_see_pci_devices_and_disks_of_the_host(testbed: Testbed, kubectl: Any) -> None:
+    kubectl.run_pod("ordinary", "sleep 600")
+    kubectl.run_pod("privileged", "sleep 600", is_privileged=True)
+
+    assert kubectl("exec", "ordinary", "--", "sh", "-c", f"{HARDWARE}; cat /proc/partitions", check=False).stdout == ""
+    assert "lo" in kubectl("exec", "ordinary", "--", "ls", "/sys/class/net").stdout
+    assert kubectl("exec", "ordinary", "--", "ls", "/sys/devices/system/cpu/cpu0").ok
+    assert kubectl("exec", "privileged", "--", "sh", "-c", HARDWARE, check=False).stdout
+    assert kubectl("exec", "privileged", "--", "find", "/dev", "-type", "b").stdout == ""
+
+
 def test_a_process_runs_on_a_node_without_an_image(testbed: Testbed, tmp_path: Path) -> None:
     cluster: Any = testbed.cluster
     started = cluster.start_process(

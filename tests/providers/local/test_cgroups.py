@@ -39,6 +39,17 @@ def test_on_version_1_the_cgroup_is_created_in_every_controller(version_1: Path)
     assert (version_1 / "cpuset/dra-testbed/dev.140.7/node-1").is_dir()
 
 
+def test_on_version_1_the_pods_of_a_node_may_not_open_disks(version_1: Path) -> None:
+    node = version_1 / "devices/dra-testbed/dev.140.7/node-1"
+    node.mkdir(parents=True)
+    for name in (version_1 / "devices/cgroup.procs", node / "devices.deny"):
+        name.touch()
+
+    cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
+
+    assert (node / "devices.deny").read_text() == "b *:* rw"
+
+
 def test_on_version_2_every_controller_of_the_host_is_enabled_for_the_nodes(version_2: Path) -> None:
     cgroups.make(cgroups.cgroup_of("dev", 140, "node-1"))
 

@@ -1,7 +1,8 @@
-"""What a local cluster runs on its nodes, with nodes that only record commands."""
+"""What a local cluster runs on its nodes, with machines that only record commands."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,53 +15,56 @@ from testbed.waiting import set_patience
 
 
 @dataclass
-class Node:
-    folder: Path
+class Machine:
     told: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-    archives: list[str] = field(default_factory=list)
+    read: bytes = b""
 
-    @property
-    def machine(self) -> Any:
-        return SimpleNamespace(folder=self.folder)
-
-    def run(self, *argv: str, timeout: float) -> None:
+    def run(self, *argv: str, timeout: float, stdin: int) -> None:
         self.told.append((argv, timeout))
-        self.archives = [path.name for path in (self.folder / "disk/var/lib/containerd").iterdir()]
+        self.read = os.read(stdin, 100)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.write(stdin, b"replaced")
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    (tmp_path / "disk/var/lib/containerd").mkdir(parents=True)
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
     (tmp_path / "image.tar").write_text("an archive")
-    return Node(tmp_path)
+    return tmp_path / "image.tar"
 
 
-def load(node: Node, *, use_overlay: bool = True) -> None:
+def load(machine: Machine, archive: Path, *, use_overlay: bool = True) -> None:
     cluster: Any = SimpleNamespace(settings=SimpleNamespace(use_overlay=use_overlay))
-    LocalCluster.load_image_on(cluster, node, node.folder / "image.tar")  # type: ignore[arg-type] # as above
+    node: Any = SimpleNamespace(machine=machine)
+    LocalCluster.load_image_on(cluster, node, archive)
 
 
-def test_an_image_is_imported_through_the_nodes_folder_and_removed_from_there_afterwards(node: Node) -> None:
-    load(node)
+def test_a_node_gets_the_content_of_an_image_but_not_the_cached_file(machine: Machine, archive: Path) -> None:
+    load(machine, archive)
 
-    assert node.archives == ["image.tar"]
-    assert node.told[0][0][-1] == "/var/lib/containerd/image.tar"
-    assert list((node.folder / "disk/var/lib/containerd").iterdir()) == []
+    assert machine.told[0][0][-1] == "-"
+    assert machine.read == b"an archive"
 
 
 @pytest.mark.parametrize(("use_overlay", "snapshotter"), [(True, "overlayfs"), (False, "native")])
-def test_an_image_is_imported_with_the_nodes_snapshotter(node: Node, use_overlay: bool, snapshotter: str) -> None:
-    load(node, use_overlay=use_overlay)
+def test_an_image_is_imported_with_the_nodes_snapshotter(
+    machine: Machine, archive: Path, use_overlay: bool, snapshotter: str
+) -> None:
+    load(machine, archive, use_overlay=use_overlay)
 
-    argv = node.told[0][0]
+    argv = machine.told[0][0]
     assert argv[argv.index("--snapshotter") + 1] == snapshotter
 
 
-def test_the_patience_factor_extends_the_timeout_of_an_import(node: Node) -> None:
+def test_the_patience_factor_extends_the_timeout_of_an_import(machine: Machine, archive: Path) -> None:
     set_patience(10)
     try:
-        load(node)
+        load(machine, archive)
     finally:
         set_patience(1)
 
-    assert node.told[0][1] == 1200
+    assert machine.told[0][1] == 1200

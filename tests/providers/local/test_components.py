@@ -61,6 +61,13 @@ def test_containerd_enables_cdi_and_nri_and_works_without_a_missing_capability(s
     assert config["plugins"]["io.containerd.nri.v1.nri"]["disable"] is False
 
 
+def test_containers_get_the_masks_of_the_base_spec_instead_of_the_kubelets(settings: ClusterSettings) -> None:
+    runtime = tomllib.loads(components.containerd_configuration(settings))["plugins"]["io.containerd.cri.v1.runtime"]
+
+    assert runtime["containerd"]["runtimes"]["runc"]["base_runtime_spec"] == components.CONTAINER_SPEC
+    assert runtime["disable_proc_mount"] is True
+
+
 def test_a_kubelet_has_its_own_cgroup_and_refuses_anonymous_requests(settings: ClusterSettings) -> None:
     config = json.loads(components.kubelet_configuration(settings, "/dra-testbed/dev.140/node-1"))
 

@@ -35,6 +35,8 @@ def test_a_node_gets_all_its_files_and_others_cannot_read_its_secrets(tmp_path: 
     )
     write_credentials(layout.pki, settings.addresses, {"node-1": settings.addresses.node(1)})
 
+    layout.container_spec.write_text("{}")
+
     folder = write_node(layout, settings, "node-1", 1)
 
     own = folder / "files/etc/dra-testbed"
@@ -45,6 +47,7 @@ def test_a_node_gets_all_its_files_and_others_cannot_read_its_secrets(tmp_path: 
         "kubelet.kubeconfig",
         "kubelet.json",
     }
+    assert (folder / "files/etc/containerd/containers.json").read_text() == "{}"
     assert "localhost" in (folder / "files/etc/hosts").read_text()
     secrets = [
         *layout.pki.glob("*.key"),
