@@ -1,7 +1,9 @@
 """`python -m ci.mutants`: run each requirement on its mutants and show the results. `tox -e mutants` calls it; needs root.
 
-Exits with 0 if every requirement passed on the correct driver and failed on each of its mutants, with 1 if one did not, and with 3 if the
-testbed broke. After an interrupt, the next call continues.
+Then run all requirements about the driver on drivers that do nothing (`--dead`: only these).
+
+Exits with 0 if every requirement passed on the correct driver and failed on each of its mutants, and if ci/mutants/dead.yaml lists what
+passed on drivers that do nothing; with 1 if not, and with 3 if the testbed broke. After an interrupt, the next call continues.
 """
 
 from __future__ import annotations
@@ -12,25 +14,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from ci.mutants import known, page
-from ci.mutants.activation import MutableTestbed
+from ci.mutants import dead, dead_page, dead_runs, known, page
+from ci.mutants.activation import MutableTestbed, mutable_testbed
 from ci.mutants.digest import digest
 from ci.mutants.matrix import CAUGHT, UNCLEAR, MutantResult, State, missing, plan, results, without
-from testbed import bringup, folders
+from testbed import folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import TestbedError
-from testbed.models.config import effective
 from testbed.models.run_request import RunRequest
-from testbed.progress import Progress
 from testbed.runs import pytest_process
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
@@ -53,6 +51,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
         "--work", type=Path, default=_WORK, help="folder for results, logs and reports [default: %(default)s]"
     )
     parser.add_argument("--missing", action="store_true", help="only pairs without a fresh result in docs/mutants.md")
+    parser.add_argument("--dead", action="store_true", help="only all requirements on drivers that do nothing")
     parser.add_argument("--again", action="store_true", help="ignore the results of earlier calls")
     parser.add_argument(
         "--patience",
@@ -75,50 +74,67 @@ def main(words: Sequence[str]) -> int:
     """Run what the arguments ask for; return the exit code."""
     options = arguments(words)
     every = catalogue.read([folders.data("suites")])
-    state = State(options.work / "results.jsonl")
+    state, of_dead = State(options.work / "results.jsonl"), State(options.work / "dead.jsonl")
     if options.check:
         return check(every)
     if options.again:
         state.path.unlink(missing_ok=True)
-    wanted = plan(every, options.mutants, options.words)
-    if options.missing:
-        wanted = missing(wanted, page.caught(PAGE.read_text()))
+        of_dead.path.unlink(missing_ok=True)
+    wanted, wanted_dead = plans(every, options)
     if not (options.write or options.list):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             run(wanted, state, options)
+            run_dead(wanted_dead, of_dead, options)
         except KeyboardInterrupt:
             print("interrupted; the same command continues here", file=sys.stderr)
         except TestbedError as broken:
             print(f"error: {broken}", file=sys.stderr)
             return broken.exit_code
         finally:
-            write(every, state)
+            write(every, state, of_dead)
     if options.write:
-        write(every, state)
+        write(every, state, of_dead)
         return 0
-    return show(wanted, state)
+    return max(show(wanted, state), show_dead(wanted_dead, of_dead))
+
+
+def plans(every: Catalogue, options: argparse.Namespace) -> tuple[dict[str, list[Entry]], dict[str, list[Entry]]]:
+    """Return what to run on the mutants, and on drivers that do nothing. A selection of mutants or requirements is about the first."""
+    on_dead = options.dead or not (options.mutants or options.words)
+    wanted = {} if options.dead else plan(every, options.mutants, options.words)
+    wanted_dead = dead.plan(every, options.mutants, options.words) if on_dead else {}
+    if options.missing:
+        text = PAGE.read_text()
+        seen = dead_page.results(every, page.parse(text)).values()
+        wanted = missing(wanted, page.caught(text))
+        wanted_dead = without(wanted_dead, {(*each.key, each.digest) for each in seen})
+    return wanted, wanted_dead
 
 
 def check(every: Catalogue) -> int:
     """Return 1 if the page lists other mutants or requirements than the suites, or mutants do not suit the subject of a requirement."""
+    text, reasons = PAGE.read_text(), dead.read()
+    seen = dead_page.results(every, page.parse(text))
     problems = [problem for each in every.entries if (problem := known.subject_problem(each.requirement))]
+    problems += [*dead.mistakes(every, reasons), *dead.unexplained(seen.values(), reasons.by_key())]
     print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
     if problems:
         return 1
-    text = PAGE.read_text()
     if page.render(every, page.parse(text)) == text:
         return 0
     print(f"{PAGE.name} does not match the suites; run: python -m ci.mutants --write", file=sys.stderr)
     return 1
 
 
-def write(every: Catalogue, state: State) -> None:
+def write(every: Catalogue, state: State, of_dead: State) -> None:
     """Write the page: its earlier results, replaced by new ones as far as the tests have not changed since."""
     before = page.parse(PAGE.read_text()) if PAGE.exists() else {}
     digests = {entry.requirement.id: digest(entry) for entry in every.entries}
     fresh = [seen for seen in state.read().values() if seen.digest == digests.get(seen.requirement)]
-    PAGE.write_text(page.render(every, {**before, **page.cells(fresh)}))
+    fresh_dead = [seen for seen in of_dead.read().values() if seen.digest == digests.get(seen.requirement)]
+    found = {**before, **page.cells(fresh), **dead_page.cells(before, fresh_dead)}
+    PAGE.write_text(page.render(every, found))
 
 
 def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespace) -> None:
@@ -126,12 +142,32 @@ def run(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespac
     left = without(wanted, {(*seen.key, seen.digest) for seen in state.read().values() if seen.result != UNCLEAR})
     plain = {name: found for name, found in left.items() if not name.startswith(known.GATE_OFF)}
     if plain:
-        with _testbed(options.testbed, {}) as target:
+        with mutable_testbed(options.testbed) as target:
             for name, found in plain.items():
                 _judge(target, name, found, state, options)
     for name in left.keys() - plain.keys():
-        with _testbed(None, {name.removeprefix(known.GATE_OFF): False}) as target:
+        with mutable_testbed(None, {name.removeprefix(known.GATE_OFF): False}) as target:
             _judge(target, name, left[name], state, options)
+
+
+def run_dead(wanted: dict[str, list[Entry]], state: State, options: argparse.Namespace) -> None:
+    """Run all requirements without a result on the drivers that do nothing, on one testbed."""
+    left = without(
+        wanted, {(*seen.key, seen.digest) for seen in state.read().values() if seen.result != dead.NO_ANSWER}
+    )
+    if left:
+        with mutable_testbed(options.testbed) as target:
+            dead_runs.run(left, target, state, options.work, options.patience)
+
+
+def show_dead(wanted: dict[str, list[Entry]], state: State) -> int:
+    """Print what passed without a reason, and each reason without a pass; return 1 if there is one."""
+    if not wanted:
+        return 0
+    found = dead.problems(wanted, state.read(), dead.read().by_key())
+    print(*found, sep="\n", end="\n" if found else "")
+    print(f"drivers that do nothing: {len(found)} problems")
+    return 1 if found else 0
 
 
 def show(wanted: dict[str, list[Entry]], state: State) -> int:
@@ -188,21 +224,6 @@ def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float)
         subprocess.run(pytest_process.argv(request), stdout=log, stderr=subprocess.STDOUT, check=False)
     if not (folder / events.FILE).exists():
         raise TestbedError(f"pytest started no test; see {folder / 'pytest.log'}")
-
-
-@contextmanager
-def _testbed(name: str | None, gates: dict[str, bool]) -> Iterator[MutableTestbed]:
-    if name:
-        yield MutableTestbed(bringup.attach(name))
-        return
-    progress = Progress()
-    made = bringup.bring_up(
-        replace(effective(None, {"feature_gates": gates}), name="mutants"), progress, ephemeral=True
-    )
-    try:
-        yield MutableTestbed(made, fault="")
-    finally:
-        bringup.tear_down(made.name, progress)
 
 
 def _line(seen: MutantResult) -> str:

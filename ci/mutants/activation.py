@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
 from ci.mutants import known
+from testbed import bringup
 from testbed.bringup import Testbed
 from testbed.drivers import install, wait_ready
 from testbed.drivers.ready import driver_pods, expected_nodes
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
+from testbed.models.config import effective
 from testbed.models.driver_file import DriverFile
+from testbed.progress import Progress
 from testbed.waiting import Budget, NotYet, eventually, set_patience
 
 SLICES = "resource.k8s.io/v1"
@@ -58,6 +61,11 @@ class MutableTestbed:
     testbed: Testbed
     fault: str | None = None
 
+    @property
+    def driver_file(self) -> DriverFile:
+        """Return the driver file of the testbed."""
+        return _driver_file(self.testbed)
+
     @contextlib.contextmanager
     def as_mutant(self, mutant: str) -> Iterator[None]:
         """Turn the driver or the cluster into this mutant for the block. Any other name, such as `control`, gives a correct testbed."""
@@ -69,6 +77,20 @@ class MutableTestbed:
         policy = cluster_mutant(self.testbed.kube, mutant) if mutant in known.clusters() else contextlib.nullcontext()
         with policy:
             yield
+
+
+@contextlib.contextmanager
+def mutable_testbed(name: str | None, gates: dict[str, bool] | None = None) -> Iterator[MutableTestbed]:
+    """Yield the running testbed with this name, or a new one with these feature gates, which is removed afterwards."""
+    if name:
+        yield MutableTestbed(bringup.attach(name))
+        return
+    progress, config = Progress(), effective(None, {"feature_gates": gates or {}})
+    made = bringup.bring_up(replace(config, name="mutants"), progress, ephemeral=True)
+    try:
+        yield MutableTestbed(made, fault="")
+    finally:
+        bringup.tear_down(made.name, progress)
 
 
 def reinstall_driver(testbed: Testbed, fault: str) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ci.mutants import known
+from ci.mutants import dead, dead_page, known
+from ci.mutants.dead_page import DEAD, Cell
 from ci.mutants.digest import digest
 from ci.mutants.matrix import CAUGHT, CONTROL, Key, MutantResult
 from testbed.conformance.catalogue import Catalogue, Entry
 
-Cell = tuple[str, str]  # what was seen, and the digest of the test
 NOT_YET = "not run yet"
 REWRITTEN = "not run since the test was rewritten"
 _LONGEST = 300
@@ -42,6 +42,7 @@ def render(catalogue: Catalogue, seen: Mapping[Key, Cell]) -> str:
     ):
         parts += [f"## {title}\n\n"] if names else []
         parts += [_section(catalogue, name, seen) for name in sorted(names)]
+    parts.append(dead_page.section(catalogue, seen, dead.read()))
     return "".join(parts).rstrip("\n") + "\n"
 
 
@@ -59,7 +60,8 @@ def parse(page: str) -> dict[Key, Cell]:
 
 def caught(page: str) -> set[tuple[str, str, str]]:
     """Return the pairs of mutant and requirement that a page lists as caught, each with the digest of its test."""
-    return {(*key, by) for key, (text, by) in parse(page).items() if text.startswith(CAUGHT)}
+    found = parse(page).items()
+    return {(*key, by) for key, (text, by) in found if key[0] != DEAD and text.startswith(CAUGHT)}
 
 
 def cells(results: Iterable[MutantResult]) -> dict[Key, Cell]:
@@ -87,6 +89,8 @@ def _row(entry: Entry, cell: Cell | None) -> str:
 
 
 def _waiting(name: str) -> str:
+    if name in dead.CASES:
+        return "All requirements about the driver run on it, see [below](#drivers-that-do-nothing)."
     waits = "No pod shows it: it waits for tests of the wire tier."
     return waits if name in known.WAITING else "No requirement names it."
 

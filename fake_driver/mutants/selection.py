@@ -13,6 +13,7 @@ from fake_driver.mutants import (
     cdi,
     checkpoint,
     claims,
+    dead,
     device_metadata,
     opaque_configuration,
     prepare,
@@ -47,6 +48,7 @@ def _replace_driver(driver: type[Driver]) -> Mutation:
 
 MUTANTS: dict[str, Mutation] = _named(
     *registration.ALL,
+    *dead.ALL,
     *slices.ALL,
     *slice_features.ALL,
     *claims.ALL,

@@ -61,14 +61,17 @@ def _cluster_unchanged(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def lease(request: pytest.FixtureRequest) -> Iterator[Requirement]:
-    """Hold the devices of the test's requirement until its clean-up is complete. Without xdist, tests run alone and need no lease."""
+    """Hold the devices of the test's requirement until its clean-up is complete.
+
+    Without xdist, tests run alone and need no lease. Without devices there is nothing to wait for.
+    """
     requirement = requirement_of_item(request.node)
     if requirement is None:
         raise UsageError(f"{request.node.nodeid} has no requirement", hint="add @requirement(…) to the test")
-    if not hasattr(request.config, "workerinput"):
+    context = request.config.stash[CONTEXT]
+    if not hasattr(request.config, "workerinput") or not context.facts.devices:
         yield requirement
         return
-    context = request.config.stash[CONTEXT]
     wanted = None if runs_alone(requirement, context.facts) else requirement.devices
     leases, began = Leases(context.request.report, context.facts.min_node_devices), time.monotonic()
     with leases.lease(request.node.nodeid, wanted, reserved_class=requirement.only_user_of):

@@ -163,7 +163,7 @@ def test_a_stale_result_of_an_interrupted_run_does_not_replace_a_fresh_one(
     program.PAGE.write_text(page.render(FEW, fresh))
     state = State(tmp_path / "results.jsonl")
     state.add([MutantResult("no-env", "A-001", SURVIVED, digest="0bad0bad")])
-    program.write(FEW, state)
+    program.write(FEW, state, State(tmp_path / "dead.jsonl"))
     assert page.parse(program.PAGE.read_text())["no-env", "A-001"] == fresh["no-env", "A-001"]
 
 
@@ -171,7 +171,7 @@ def test_a_page_that_does_not_match_the_suites_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(program, "PAGE", tmp_path / "mutants.md")
-    program.write(FEW, State(tmp_path / "none.jsonl"))
+    program.write(FEW, State(tmp_path / "none.jsonl"), State(tmp_path / "none.jsonl"))
     assert program.check(FEW) == 0
     assert program.check(Catalogue((*FEW.entries, entry("C-001", "no-env")))) == 1
     assert "python -m ci.mutants --write" in capsys.readouterr().err

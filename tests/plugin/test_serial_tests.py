@@ -78,6 +78,20 @@ def test_serial_tests_do_not_run_after_a_failure_with_x(judge: Judge) -> None:
     assert run.verdicts == {"T-001": "fail", "T-008": None, "T-009": None}
 
 
+def test_where_nothing_is_published_tests_do_not_wait_for_devices(judge: Judge) -> None:
+    """Each of the two tests waits for the other one, so both have to run at the same time."""
+    tests = "".join(
+        f"@required({n})\ndef test_{n}(scenario, request):\n"
+        "    import pathlib, threading\n"
+        f"    folder = pathlib.Path(str(request.config.rootpath))\n    (folder / 'began-{n}').touch()\n"
+        f"    pauses = (threading.Event().wait(0.05) for _ in range(100))\n"
+        f"    assert any((folder / 'began-{3 - n}').exists() or pause for pause in pauses)\n\n"
+        for n in (1, 2)
+    )
+    run = judge(tests, "-n", "2", devices=0, in_subprocess=True)
+    assert run.verdicts == {"T-001": "pass", "T-002": "pass"}
+
+
 @pytest.mark.parametrize(
     "wanted",
     [("devices=3", "devices=3"), ("only_user_of='capacity'", "only_user_of='binding'")],

@@ -12,6 +12,7 @@ from ci.mutants.activation import cluster_mutant
 from testbed.binaries import minors
 from testbed.errors import ApiError
 from testbed.kube.client import Kube
+from testbed.kube.ownership import REQUIREMENT
 from testbed.waiting import eventually_true
 from tests.e2e.api_server import UP, ApiServer, kube_client, running
 
@@ -27,6 +28,7 @@ ALLOCATION = """
 devices: {results: [{request: one, driver: d.example, pool: p, device: x}]}
 nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [worker]}]}]}
 """
+_ABSENT = "dra-testbed.example/absent:none"
 POD = """
 resourceClaims: [{name: a, resourceClaimName: a}]
 containers:
@@ -135,6 +137,19 @@ def test_namespaces_quotas_and_pods_are_changed(kube: Kube) -> None:
         stored = dry_run(kube, pod)["spec"]
         assert "resourceClaims" not in stored
         assert not any(each["resources"].get("claims") for each in stored["containers"])
+
+
+@pytest.mark.parametrize(("labels", "images"), [({}, ["i", "j"]), ({REQUIREMENT: "A-001"}, [_ABSENT, _ABSENT])])
+def test_only_pods_of_tests_get_an_absent_image(kube: Kube, labels: dict[str, str], images: list[str]) -> None:
+    namespace = core_object("Namespace", "default")
+    namespace["metadata"]["labels"] = labels
+    kube.apply(namespace)
+    pod = core_object(
+        "Pod", "new", {"initContainers": [{"name": "a", "image": "i"}], "containers": [{"name": "b", "image": "j"}]}
+    )
+    with cluster_mutant(kube, "test-pods-never-start"):
+        stored = dry_run(kube, pod)["spec"]
+        assert [each["image"] for each in (*stored["initContainers"], *stored["containers"])] == images
 
 
 def test_parts_of_a_claim_status_are_dropped(kube: Kube) -> None:
