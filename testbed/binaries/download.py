@@ -22,7 +22,7 @@ from testbed.binaries.cache import digest
 from testbed.binaries.lock import Program
 from testbed.binaries.sources import FetchRequest, Unavailable
 
-_ARCHES = ("amd64", "arm64")
+ARCHES = ("amd64", "arm64")
 _CHUNK = 1 << 18
 _unreachable: dict[str, str] = {}  # sites that this process could not reach, with the reason: they are not tried again
 
@@ -50,15 +50,15 @@ class DownloadSource:
         """Download the requested programs. An archive with several of them is downloaded once."""
         if not request.programs[0].upstream.download.url:
             raise Unavailable("upstream publishes no binaries", expected=True)
-        if request.store.arch not in _ARCHES:
+        if request.store.arch not in ARCHES:
             raise Unavailable(f"upstream publishes no binaries for {request.store.arch}")
-        files: dict[tuple[str, str], list[Program]] = {}
+        files: dict[str, list[Program]] = {}
         for program in request.programs:
-            files.setdefault(self._address(program, request.store.arch), []).append(program)
+            files.setdefault(program.url(request.store.arch), []).append(program)
         failures = []
-        for (url, checksum), programs in files.items():
+        for programs in files.values():
             try:
-                self._fetch(url, checksum, programs, request)
+                _cache(self.verified(programs[0], request.store.arch, request), programs, request)
             except Unavailable as failed:
                 failures.append(str(failed))
         if failures:
@@ -66,11 +66,6 @@ class DownloadSource:
                 "; ".join(dict.fromkeys(failures)),
                 hint="allow access to the site, or set DRA_TESTBED_MIRROR",
             )
-
-    def _address(self, program: Program, arch: str) -> tuple[str, str]:
-        official = program.expand(program.upstream.download.url, arch)
-        checksum = program.expand(program.upstream.download.checksum, arch, official)
-        return self._mirrored(official), self._mirrored(checksum)
 
     @property
     def _mirror_is_trustworthy(self) -> bool:
@@ -81,15 +76,12 @@ class DownloadSource:
     def _mirrored(self, url: str) -> str:
         return f"{self.mirror}/{url.split('://', 1)[1]}" if self.mirror else url
 
-    def _fetch(self, url: str, checksum: str, programs: list[Program], request: FetchRequest) -> None:
-        name = url.rsplit("/", 1)[1]
-        part = request.store.partial_download(f"{name}-{programs[0].version}")
-        pinned = programs[0].upstream.sha256.get(name)
-        if not pinned and not self._mirror_is_trustworthy:
-            raise Unavailable(
-                f"{name} has no sha256 in the lock file, and the mirror {self.mirror} is not https: the file could be replaced on the way"
-            )
-        wanted = pinned or _find_digest(self._text(checksum), name, checksum)
+    def verified(self, program: Program, arch: str, request: FetchRequest) -> Path:
+        """Download the file that contains a program. Raise Unavailable if it does not match the locked digest or the site's checksum."""
+        official = program.url(arch)
+        url, name = self._mirrored(official), official.rsplit("/", 1)[1]
+        part = request.store.partial_download(f"{name}-{program.version}-{arch}")
+        wanted = program.pinned(arch) or self._published_digest(program, arch)
         is_resumed = part.exists()
         self._download(url, part, request)
         if digest(part) != wanted and is_resumed:  # the earlier part may be of another file: start over
@@ -98,7 +90,17 @@ class DownloadSource:
         if digest(part) != wanted:
             part.unlink()
             raise Unavailable(f"{url}: wrong checksum, expected sha256 {wanted}")
-        _cache(part, programs, request)
+        return part
+
+    def _published_digest(self, program: Program, arch: str) -> str:
+        official = program.url(arch)
+        name = official.rsplit("/", 1)[1]
+        if not self._mirror_is_trustworthy:
+            raise Unavailable(
+                f"{name} has no sha256 in the lock file, and the mirror {self.mirror} is not https: the file could be replaced on the way"
+            )
+        checksum = self._mirrored(program.expand(program.upstream.download.checksum, arch, official))
+        return _find_digest(self._text(checksum), name, checksum)
 
     def _text(self, url: str) -> str:
         with self._get(url) as response:

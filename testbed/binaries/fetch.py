@@ -160,9 +160,10 @@ class Fetcher:
         path = self.store.add(program, origin, file, version=version)
         self.found[program.name] = path
         size = f"{path.stat().st_size / 1e6:.0f} MB"
-        if origin == "download" and not program.upstream.sha256:
+        if origin == "download" and not program.pinned(self.store.arch):
             self._report_once(
-                f"the checksum of {program.upstream.name} is from the same site as the file: a replaced file would not be noticed"
+                f"the checksum of {program.upstream.name} is from the same site as the file: a replaced file would not be noticed; "
+                "`dra-testbed binaries pin` locks digests"
             )
         self.progress.say(f"  {program.name} {version or program.version} {_DONE[origin]}, {size}; {self._remaining()}")
 

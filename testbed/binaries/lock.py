@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from testbed import folders
 from testbed.errors import TestbedError, UsageError, did_you_mean
 
+DIGESTS = "digests.yaml"  # digests of downloads by their official URL; `pin` writes them
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times as fast
 
 
@@ -51,7 +52,7 @@ class Package(LockModel):
 
 
 class Upstream(LockModel):
-    """One upstream project and its locked version. All its programs are of one Go module."""
+    """One upstream project and its locked version. All its programs are of one Go module. `sha256` has digests of downloads by URL."""
 
     name: str
     version: str
@@ -81,6 +82,14 @@ class Program(LockModel):
     def version(self) -> str:
         """Return the locked version."""
         return self.upstream.version
+
+    def url(self, arch: str) -> str:
+        """Return the official URL of the download that contains this program."""
+        return self.expand(self.upstream.download.url, arch)
+
+    def pinned(self, arch: str) -> str:
+        """Return the locked digest of that download, or an empty string."""
+        return self.upstream.sha256.get(self.url(arch), "")
 
     def expand(self, template: str, arch: str, url: str = "") -> str:
         """Expand a template of upstreams.yaml with this program's values."""
@@ -174,11 +183,12 @@ def _lock(minor: str) -> Lock:
 
 def _locked(minor: str, upstreams: dict[str, Any], pins: dict[str, Any], node_image: str = "") -> Lock:
     programs: dict[str, Program] = {}
+    digests = _read(DIGESTS)
     try:
         for name, recipe in upstreams.items():
             members = recipe.pop("programs")
             upstream = Upstream.model_validate(
-                {"name": name, "minor": minor, "sha256": {}, "package": None} | recipe | pins[name]
+                {"name": name, "minor": minor, "sha256": digests, "package": None} | recipe | pins[name]
             )
             for program, facts in members.items():
                 fields = {"name": program, "file": program, "upstream": upstream} | facts

@@ -1,4 +1,4 @@
-"""binaries: the upstream programs of a Kubernetes version: list, fetch, path. Parses, calls binaries, prints."""
+"""binaries: the upstream programs of a Kubernetes version: list, fetch, pin, path. Parses, calls binaries, prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _kubernetes = click.option(
 
 @click.group(name="binaries")
 def group() -> None:
-    """List and fetch the upstream programs."""
+    """List, fetch and pin the upstream programs."""
 
 
 @group.command(name="list")
@@ -58,6 +58,24 @@ def fetch(kubernetes: str, sources: tuple[str, ...], verify: bool, programs: tup
     """Put the named programs into the cache, or all."""
     lock = lock_for(kubernetes)
     ensure(lock, programs or tuple(lock.programs), progress=Progress(), sources=sources or None, verify=verify)
+
+
+@group.command()
+@_kubernetes
+@click.option(
+    "--arch", "arches", multiple=True, type=click.Choice(["amd64", "arm64"]), help="Repeatable; default: all."
+)
+@click.argument("programs", nargs=-1)
+def pin(kubernetes: str, arches: tuple[str, ...], programs: tuple[str, ...]) -> None:
+    """Download the named programs, or all, and lock the digests of the files.
+
+    Later downloads of the same files must match. Digests are written into ci/versions/digests.yaml; run this in a checkout.
+    """
+    from testbed.binaries import pin as downloads  # noqa: PLC0415 - not needed by the other commands
+
+    lock = lock_for(kubernetes)
+    done = downloads.pin(lock, programs or tuple(lock.programs), progress=Progress(), arches=arches or downloads.ARCHES)
+    click.echo(f"{len(done.added)} digests added, {done.kept} were there: {done.file}")
 
 
 @group.command()

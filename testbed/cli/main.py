@@ -28,7 +28,7 @@ COMMANDS = {
     "binaries": (
         "testbed.cli.binaries",
         "group",
-        "List and fetch the upstream programs.",
+        "List, fetch and pin the upstream programs.",
     ),
     "images": ("testbed.cli.images", "group", "List and make the container images."),
     "bench": ("testbed.cli.bench", "group", "Measure speed and size."),

@@ -107,7 +107,7 @@ def test_a_file_without_a_checksum_is_not_downloaded(site: Any, record_request: 
 def test_a_pinned_digest_overrides_the_sites_checksum(site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     recorded = record_request("kubelet")
-    pinned = recorded.programs[0].upstream.model_copy(update={"sha256": {"kubelet": "a" * 64}})
+    pinned = recorded.programs[0].upstream.model_copy(update={"sha256": {f"https://{KUBELET}": "a" * 64}})
     recorded.programs = [recorded.programs[0].model_copy(update={"upstream": pinned})]
 
     with pytest.raises(Unavailable, match="expected sha256 aaaa"):
@@ -156,7 +156,7 @@ def test_a_download_starts_over_if_the_server_cannot_resume(site: Any, record_re
 def test_a_wrong_partial_download_is_downloaded_again(size: int, site: Any, record_request: Callable[..., Any]) -> None:
     site.publish(KUBELET, CONTENT)
     recorded = record_request("kubelet")
-    recorded.store.partial_download("kubelet-1.37.1").write_bytes(bytes(size))
+    recorded.store.partial_download("kubelet-1.37.1-amd64").write_bytes(bytes(size))
 
     DownloadSource().fetch(recorded.request)
 
