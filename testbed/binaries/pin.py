@@ -33,14 +33,14 @@ class Pinned:
     kept: int
 
 
-def pin(lock: Lock, programs: Sequence[str], *, progress: Progress, arches: Sequence[str] = ARCHES) -> Pinned:
+def pin(lock: Lock, programs: Sequence[str], *, progress: Progress, arches: Sequence[str] = ()) -> Pinned:
     """Download what has no digest yet, verify it, and add its digest to the lock file. Raise TestbedError if a download fails.
 
-    Each digest is written at once, so that an interrupted call can be repeated.
+    Without `arches`, this is done for both architectures. Each digest is written at once, so that an interrupted call can be repeated.
     """
     target, store = folders.data("versions") / DIGESTS, BinaryCache()
     known: dict[str, str] = yaml.safe_load(target.read_text()) or {}
-    wanted = _downloads([lock.program(name) for name in programs], arches)
+    wanted = _downloads([lock.program(name) for name in programs], arches or ARCHES)
     added = [url for url in wanted if url not in known]
     for url in added:
         program, arch = wanted[url]

@@ -74,7 +74,7 @@ def pin(kubernetes: str, arches: tuple[str, ...], programs: tuple[str, ...]) -> 
     from testbed.binaries import pin as downloads  # noqa: PLC0415 - not needed by the other commands
 
     lock = lock_for(kubernetes)
-    done = downloads.pin(lock, programs or tuple(lock.programs), progress=Progress(), arches=arches or downloads.ARCHES)
+    done = downloads.pin(lock, programs or tuple(lock.programs), progress=Progress(), arches=arches)
     click.echo(f"{len(done.added)} digests added, {done.kept} were there: {done.file}")
 
 
