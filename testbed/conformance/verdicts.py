@@ -22,7 +22,7 @@ def verdict_for(raised: BaseException, *, before_the_test: bool = False) -> Verd
         return Verdict.BLOCKED if before_the_test else Verdict.FAIL
     if isinstance(raised, Blocked):
         return Verdict.BLOCKED
-    if "from pytest-timeout" in str(raised):
+    if str(raised).startswith("Timeout (>"):  # of pytest-timeout; other errors may quote it
         return Verdict.TIMEOUT
     return Verdict.ERROR
 

@@ -22,6 +22,14 @@ CRASH_LOOP = "CrashLoopBackOff"
 IMAGE_ERROR = "ErrImage"
 IMAGE_PULL = "ImagePull"
 INVALID_IMAGE = "InvalidImageName"
+CREATE_CONTAINER_ERROR = "CreateContainerError"
+
+# Beginnings of messages of the kubelet about images, in events with the reason Failed.
+IMAGE_EVENTS = ("Failed to pull image ", "Error: ErrImage", "Error: ImagePull")
+
+# The container runtime (containerd), in FailedCreatePodSandBox. What follows may be the text of a plugin.
+SANDBOX_NRI = "NRI RunPodSandbox failed"
+SANDBOX_NETWORK = "failed to setup network for sandbox"
 
 # The scheduler, in FailedScheduling and in the condition PodScheduled.
 NO_DEVICE_FITS = "cannot allocate all claims"
@@ -33,17 +41,17 @@ WAITING_FOR_BINDING_CONDITIONS = "waiting for binding conditions for device on n
 BINDING_FAILED = "device binding failed"
 INSUFFICIENT = "Insufficient "
 UNTOLERATED_TAINT = "untolerated taint"  # until 1.35 followed by the taint, since 1.36 by "(s)" and no taint
-NODE_UNREACHABLE = "node.kubernetes.io/unreachable"
-NODE_NOT_READY = "node.kubernetes.io/not-ready"
-DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
-MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
-PID_PRESSURE = "node.kubernetes.io/pid-pressure"
+# Until 1.35 with the brace, which keeps them apart from taints with longer domains.
+NODE_UNREACHABLE = "{node.kubernetes.io/unreachable"
+NODE_NOT_READY = "{node.kubernetes.io/not-ready"
+DISK_PRESSURE = "{node.kubernetes.io/disk-pressure"
+MEMORY_PRESSURE = "{node.kubernetes.io/memory-pressure"
+PID_PRESSURE = "{node.kubernetes.io/pid-pressure"
 
 # The kubelet, in FailedPrepareDynamicResources and in the status of containers.
-PREPARE_FAILED = "Failed to prepare dynamic resources"
 DRIVER_NOT_REGISTERED = "is not registered"
-PREPARE_FAILED_FOR_CLAIM = "NodePrepareResources failed for ResourceClaim"  # "… CLAIM: " and what the driver answered
-PREPARE_CALL_FAILED = "NodePrepareResources: rpc error: code ="  # "… CODE desc = …"
+CLAIM_NOT_FETCHED = "fetch ResourceClaim "
+CHECKPOINT_NOT_WRITTEN = "checkpoint ResourceClaim "
 NO_CONNECTION = "connection error"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 CLAIM_NOT_ALLOWED = "is not allowed to use ResourceClaim"

@@ -232,6 +232,11 @@ class DriverFile(Strict):
         return self.classes.capacity in self.spec.devices.classes
 
     @property
+    def acts_on_sandboxes(self) -> bool:
+        """Return True if the driver may act while the container runtime creates the sandbox of a pod: with NRI, or without CDI."""
+        return "nri" in self.spec.needs or "cdi" in self.spec.exempt
+
+    @property
     def given(self) -> frozenset[str]:
         """Return the assumptions of requirements about ordinary devices that this file makes true: local, few, unshared."""
         assumptions = {

@@ -40,6 +40,7 @@ def test_everything_else_is_an_error(raised: Exception) -> None:
 
 def test_a_test_that_pytest_timeout_stopped_is_a_timeout() -> None:
     assert verdict_for(pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")) is Verdict.TIMEOUT
+    assert verdict_for(CommandFailed(["sh"], "exit code 1", "Timeout (>1s) from pytest-timeout.")) is Verdict.ERROR
 
 
 def test_a_failure_before_a_pass_is_flaky() -> None:

@@ -32,14 +32,16 @@ class StateUnreachable(Exception):
 class Diagnosis:
     """The likely cause of a failed wait.
 
-    `by_environment` is True if the driver did not cause it: a missing image, a node that is not Ready. `lasting` is True if later
-    tests are affected too: a node that is short of disk. `warnings` are the newest warning events.
+    `by_environment` is True if the driver did not cause it: a missing image, a node that is not Ready. `by_driver` is True if only
+    the driver can have caused it: it refused to prepare a claim. `lasting` is True if later tests are affected too: a node that is
+    short of disk. `warnings` are the newest warning events.
     """
 
     cause: str
     by_environment: bool = False
     warnings: tuple[str, ...] = ()
     lasting: bool = False
+    by_driver: bool = False
 
     @classmethod
     def none(cls) -> Diagnosis:

@@ -10,9 +10,8 @@ from testbed.drivers.published.holders import devices_held_by_others, held_devic
 from testbed.drivers.published.slices import pools, without_other_devices
 from testbed.errors import ApiError, WaitTimeout
 from testbed.kube.client import Object
+from testbed.vocabulary.observing.causes import DRIVER_UNREACHABLE, NO_DEVICE_FITS
 from testbed.vocabulary.observing.diagnosis import (
-    DRIVER_UNREACHABLE,
-    NO_DEVICE_FITS,
     describe_unready,
     diagnose,
     lacks_devices,
@@ -31,23 +30,27 @@ def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) ->
     """Return the likely cause that a pod does not run; `pod` is the last state that was seen."""
     node = node_of(world, pod)
     nodes = [] if node or pod is None else _possible_nodes(world)
-    found = diagnose(pod, events_of(world, namespace, name), node, nodes)
+    file, events = world.driver_file, events_of(world, namespace, name)
+    found = diagnose(pod, events, node, nodes, driver=file.driver, in_sandbox=file.acts_on_sandboxes)
     holders = held_by_others(world) if pod and not found.by_environment and lacks_devices(pod) else ""
     if holders:
         return replace(found, cause=f"it may wait for devices that others use: {holders}", by_environment=True)
     try:
-        return found if found.by_environment or not pod else replace(found, cause=_detailed(world, pod, found.cause))
+        return found if found.by_environment or not pod else _detailed(world, pod, found)
     except ApiError as refused:
         if refused.status != _FORBIDDEN:
             raise
         return found
 
 
-def _detailed(world: World, pod: Object, cause: str) -> str:
-    """Return the cause with what the driver lacks, if that explains it."""
+def _detailed(world: World, pod: Object, found: Diagnosis) -> Diagnosis:
+    """Return the diagnosis with what the driver lacks, if that explains it. Slices that are missing on the pod's node come first."""
     if lacks_devices(pod):
-        return _why_no_device_fits(world)
-    return "; ".join([cause, *(_missing_pod(world, pod) if cause in DRIVER_UNREACHABLE else ())])
+        return replace(found, cause=_why_no_device_fits(world))
+    node = pod["spec"].get("nodeName", "")
+    unpublished = missing_devices(world.kube, world.driver_file, [node]) if node and found.by_driver else ()
+    pods = _missing_pod(world, pod) if found.cause in DRIVER_UNREACHABLE else ()
+    return replace(found, cause="; ".join([*unpublished, found.cause, *pods]))
 
 
 def _why_no_device_fits(world: World) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.drivers.published.slices import Device
-from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.claims import Claim
@@ -17,11 +16,15 @@ from testbed.vocabulary.observing.diagnosis import (
     describe_pod,
     diagnose_interruption,
     event_text,
-    is_driver_unavailable,
-    is_prepare_error,
     occurrences,
 )
 from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, hold, observe
+from testbed.vocabulary.observing.prepare_errors import (
+    is_driver_unavailable,
+    is_prepare_error,
+    is_unknown_to_authorizer,
+    text_by_kubernetes,
+)
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod_states import Check
@@ -155,7 +158,7 @@ class Pod:
         return self.should(expected, pod_states.unschedulable(because), budgets.UNSCHEDULABLE)
 
     def should_have_event(self, reason: str, text: str) -> Pod:
-        """Wait for an event with this reason and this text in its message."""
+        """Wait for an event with this reason and this text in its message, which only counts if Kubernetes wrote it."""
         return self._wait_for_event(f"{reason}: …{text}…", _has_text(reason, text))
 
     def should_fail_to_prepare(self, claim: str, because: str = "") -> Pod:
@@ -259,7 +262,7 @@ class Pod:
 
     def _unblock(self) -> None:
         """Trigger a sync if the kubelet requested the claim before the node authorizer knew the pod; it would retry after a minute."""
-        blocked = any(messages.CLAIM_UNKNOWN_TO_AUTHORIZER in event.get("message", "") for event in self.events)
+        blocked = any(map(is_unknown_to_authorizer, self.events))
         if blocked and self.world.kube.find("v1", "Pod", self.name, self.namespace):
             self.trigger_sync()
 
@@ -280,7 +283,7 @@ class Pod:
 
 
 def _has_text(reason: str, text: str) -> Callable[[Object], bool]:
-    return lambda event: event.get("reason") == reason and text in event.get("message", "")
+    return lambda event: event.get("reason") == reason and text in text_by_kubernetes(event)
 
 
 def _prepare_error(claim: str, because: str) -> str:

@@ -14,6 +14,8 @@ from testbed.vocabulary.observing.diagnosis import (
 )
 from testbed.vocabulary.observing.observation import Diagnosis
 
+PREPARING, SCHEDULING = "FailedPrepareDynamicResources", "FailedScheduling"
+
 
 def _pod(node: str | None = "node-1", **status: Any) -> Object:
     return {
@@ -27,45 +29,123 @@ def _warning(message: str, reason: str = "FailedPrepareDynamicResources") -> Obj
     return {"type": "Warning", "reason": reason, "message": message, "metadata": {}}
 
 
+PREPARE = "Failed to prepare dynamic resources: prepare dynamic resources: "
+CALL = f"{PREPARE}NodePrepareResources"
+
+
 @pytest.mark.parametrize(
-    ("message", "cause", "by_environment"),
+    ("reason", "message", "cause", "by_environment"),
     [
+        (PREPARING, f"{PREPARE}DRA driver x is not registered", "not registered with the kubelet", False),
+        (PREPARING, f"{CALL} failed for ResourceClaim c: no such device", "refused to prepare", False),
+        (PREPARING, f"{CALL} skipped 1 ResourceClaims", "response lacks the claim", False),
+        (PREPARING, f"{CALL}: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
+        (PREPARING, f"{CALL}: rpc error: code = Unavailable desc = connection error: x", "socket", False),
+        (PREPARING, f"{CALL}: rpc error: code = Unavailable desc = error reading from server: EOF", "broke", False),
+        (PREPARING, f"{CALL}: rpc error: code = Canceled desc = grpc: closing", "ended or was restarted", False),
+        (PREPARING, f"{PREPARE}fetch ResourceClaim c: context deadline exceeded", "from the API server", True),
+        (PREPARING, f"{PREPARE}checkpoint ResourceClaim cache: disk full", "its checkpoint", True),
+        ("Failed", "Error: CDI device injection failed: unresolvable CDI devices a/b=c", "CDI ID", False),
+        (SCHEDULING, "0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
+        (SCHEDULING, "0/2 nodes are available: 2 Insufficient memory.", "nodes have too little", True),
         (
-            "Failed to prepare dynamic resources: DRA driver x is not registered",
-            "not registered with the kubelet",
-            False,
+            SCHEDULING,
+            "0/1 nodes are available: 1 node(s) had untolerated taint {a: b}",
+            "do not tolerate the taints",
+            True,
         ),
-        ("NodePrepareResources failed for ResourceClaim c: no such device", "refused to prepare", False),
-        ("NodePrepareResources skipped 1 ResourceClaims", "response lacks the claim", False),
-        ("NodePrepareResources: rpc error: code = DeadlineExceeded desc = x", "did not answer", False),
-        ("NodePrepareResources: rpc error: code = Unavailable desc = connection error: x", "socket", False),
-        ("NodePrepareResources: rpc error: code = Unavailable desc = error reading from server: EOF", "broke", False),
-        ("NodePrepareResources: rpc error: code = Canceled desc = grpc: closing", "ended or was restarted", False),
-        ("CDI device injection failed: unresolvable CDI devices a/b=c", "no CDI file", False),
-        ("0/2 nodes are available: 2 cannot allocate all claims.", "no free device", False),
-        ("0/2 nodes are available: 2 Insufficient memory.", "nodes have too little", True),
-        ("0/1 nodes are available: 1 node(s) had untolerated taint {a: b}", "do not tolerate the taints", True),
-        ("failed to pull image: ErrImageNeverPull", "image is not on the node", True),
+        ("ErrImageNeverPull", "Container image is not present", "image is not on the node", True),
+        ("Failed", 'Failed to pull image "a:1": no such host', "image is not on the node", True),
         (
+            SCHEDULING,
             "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/unreachable: }",
             "a node is unreachable",
             True,
         ),
         (
+            SCHEDULING,
             "2 nodes: 1 cannot allocate all claims, 1 had untolerated taint {node.kubernetes.io/disk-pressure: }",
             "a node is short of disk",
             True,
         ),
+        ("FailedCreatePodSandBox", "Failed to create pod sandbox: rpc error: x", "its container runtime", True),
+        ("FailedMount", "MountVolume.SetUp failed", "mount a volume", True),
     ],
 )
-def test_a_warning_has_its_likely_cause(message: str, cause: str, by_environment: bool) -> None:
-    found = diagnose(_pod(), [_warning(message)])
+def test_a_warning_has_its_likely_cause(reason: str, message: str, cause: str, by_environment: bool) -> None:
+    found = diagnose(_pod(), [_warning(message, reason)])
     assert cause in found.cause
     assert found.by_environment is by_environment
-    assert found.warnings == (f"FailedPrepareDynamicResources: {message}",)
+    assert found.warnings == (f"{reason}: {message}",)
 
 
-@pytest.mark.parametrize("late", ["unresolvable CDI devices a/b=c", "NodePrepareResources failed: no such device"])
+WORDS = [
+    "context deadline exceeded",
+    "connection refused",
+    "0/2 nodes are available: 2 Insufficient memory",
+    "1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }",
+    "no relationship found between node 'node-1' and this object",
+    "pod Evicted",
+    "ErrImagePull",
+    'Failed to pull image "x"',
+    "fetch ResourceClaim c: connection refused",
+    "FailedMount: the volume is broken",
+    "FailedCreatePodSandBox: failed to setup network for sandbox",
+    "DRA driver x is not registered",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_the_words_of_a_driver_never_excuse_it(words: str) -> None:
+    for message in (
+        f"{CALL} failed for ResourceClaim c: {words}",
+        f"{CALL}: rpc error: code = Internal desc = {words}",
+    ):
+        found = diagnose(_pod(), [_warning(message)])
+        assert (found.by_environment, found.by_driver) == (False, True)
+        assert found.cause == "the driver refused to prepare the claim, or its response lacks the claim"
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("reason", ["CreateContainerError", "RunContainerError", "Error"])
+def test_the_words_of_a_container_or_its_hooks_never_excuse_the_driver(words: str, reason: str) -> None:
+    for kind in ("waiting", "terminated"):
+        state = {kind: {"reason": reason, "message": f"OCI runtime create failed: hook: {words}"}}
+        assert not diagnose(_pod(containerStatuses=[{"name": "c", "state": state}]), []).by_environment
+    assert not diagnose(_pod(), [_warning(f"Error: failed to create containerd container: {words}", "Failed")]).cause
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_sandbox_that_a_driver_with_nri_breaks_blames_the_driver(words: str) -> None:
+    broken = _warning(f"Failed to create pod sandbox: NRI RunPodSandbox failed: {words}", "FailedCreatePodSandBox")
+    assert diagnose(_pod(), [broken], in_sandbox=True).by_driver
+    assert diagnose(_pod(), [broken]).by_environment
+
+
+def test_a_sandbox_without_network_blames_no_driver() -> None:
+    text = 'Failed to create pod sandbox: failed to setup network for sandbox "0": NRI RunPodSandbox failed'
+    assert diagnose(_pod(), [_warning(text, "FailedCreatePodSandBox")], in_sandbox=True).by_environment
+
+
+def test_a_taint_in_the_domain_of_the_driver_does_not_excuse_it() -> None:
+    message = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+    pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": message}])
+    node = _node("True") | {"spec": {"taints": [{"key": "gpu.acme.example/broken", "effect": "NoSchedule"}]}}
+    found = diagnose(pod, [], nodes=[node], driver="gpu.acme.example")
+    assert found.by_driver
+    assert found.cause == ("node node-1 has the taint gpu.acme.example/broken, which is in the domain of the driver")
+    assert diagnose(pod, [], nodes=[node], driver="another.example").by_environment
+
+
+def test_a_longer_taint_is_not_one_of_kubernetes() -> None:
+    message = "1 cannot allocate all claims, 1 had untolerated taint {x.node.kubernetes.io/unreachable: }"
+    assert not diagnose(_pod(None), [_warning(message, SCHEDULING)]).by_environment
+
+
+@pytest.mark.parametrize(
+    "late",
+    ["NodePrepareResources failed for ResourceClaim c: x", "NodePrepareResources: rpc error: code = Unknown desc = x"],
+)
 def test_an_authorizer_error_is_outdated_once_the_driver_was_called(late: str) -> None:
     early = _warning("no relationship found between node 'node-2' and this object")
     assert diagnose(_pod(), [early]).by_environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,11 +75,25 @@ def test_a_class_without_devices(world: Make) -> None:
 def _warned(here: World, message: str) -> Object:
     kube: Any = here.kube
     about = {"kind": "Pod", "name": "p"}
-    kube.put("Event", "p.1", "mine", type="Warning", reason="Failed", message=message, involvedObject=about)
+    kube.put(
+        "Event",
+        "p.1",
+        "mine",
+        type="Warning",
+        reason="FailedPrepareDynamicResources",
+        message=message,
+        involvedObject=about,
+    )
     return _pod(spec={"nodeName": "node-1"}, status={"phase": "Pending"})
 
 
-@pytest.mark.parametrize("message", ["DRA driver x is not registered", "NodePrepareResources: connection error"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "DRA driver x is not registered",
+        "NodePrepareResources: rpc error: code = Unavailable desc = connection error: x",
+    ],
+)
 def test_the_driver_pod_is_looked_for_when_the_driver_is_unreachable(world: Make, message: str) -> None:
     here = world()
     assert (
@@ -102,3 +117,29 @@ def test_the_events_are_the_cause_when_the_drivers_pods_may_not_be_listed(
     assert diagnose_pod(here, "mine", "p", pod).cause.startswith(
         "the driver is not registered with the kubelet of this node"
     )
+
+
+def test_slices_that_are_missing_on_the_pods_node_are_named_before_the_refused_prepare(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    del kube.objects["ResourceSlice", "default", "slice-node-1"]
+    pod = _warned(here, "NodePrepareResources failed for ResourceClaim c: device not found")
+    assert diagnose_pod(here, "mine", "p", pod).cause == (
+        f"{DRIVER} publishes no ResourceSlice on node-1; "
+        "the driver refused to prepare the claim, or its response lacks the claim"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "by_environment"), [({}, True), ({"needs": ("nri",)}, False), ({"exempt": ("cdi",)}, False)]
+)
+def test_a_sandbox_is_the_drivers_if_it_works_with_nri_or_without_cdi(
+    world: Make, changed: dict[str, Any], by_environment: bool
+) -> None:
+    here = world()
+    spec = here.driver_file.spec.model_copy(update=changed)
+    here = replace(here, driver_file=here.driver_file.model_copy(update={"spec": spec}))
+    kube: Any = here.kube
+    pod = _warned(here, "Failed to create pod sandbox: rpc error: code = Unknown desc = x")
+    kube.objects["Event", "mine", "p.1"]["reason"] = "FailedCreatePodSandBox"
+    assert diagnose_pod(here, "mine", "p", pod).by_environment is by_environment

@@ -115,7 +115,7 @@ def test_other_events_do_not_mean_that_the_driver_is_unavailable(
 NO = "NodePrepareResources failed for ResourceClaim mine: no such device"
 Again = Callable[[Pod], Pod]
 AGAIN = [
-    lambda pod: pod.should_have_event_again("FailedPrepareDynamicResources", "no such device"),
+    lambda pod: pod.should_have_event_again("FailedPrepareDynamicResources", "failed for ResourceClaim mine"),
     lambda pod: pod.should_fail_to_prepare_again("mine", because="no such device"),
 ]
 
@@ -170,13 +170,22 @@ def test_a_pod_that_runs_instead_of_failing_again(pod: Callable[..., Pod], again
 
 def test_a_sync_is_triggered_after_an_authorizer_error_while_an_event_is_waited_for(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _report(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    _report(waiting, "FailedPrepareDynamicResources", "no relationship found between node 'node-1' and this object")
     with pytest.raises(WaitTimeout):
         waiting.should_have_event("FailedPrepare", "not allowed")
     assert list(waiting.object["metadata"]["annotations"]) == ["looked-at"]
     waiting.world.kube.delete(waiting.object)
     with pytest.raises(WaitTimeout):  # no sync is triggered for a pod that is gone
         waiting.should_have_event("FailedPrepare", "not allowed")
+
+
+def test_the_text_of_a_driver_is_not_taken_for_that_of_the_kubelet(pod: Callable[..., Pod]) -> None:
+    waiting = pod()
+    text = "NodePrepareResources failed for ResourceClaim c: pod p is not allowed to use ResourceClaim c"
+    _report(waiting, "FailedPrepareDynamicResources", text)
+    with pytest.raises(NotObserved):
+        waiting.should_have_event("FailedPrepareDynamicResources", "is not allowed to use ResourceClaim")
+    assert waiting.should_fail_to_prepare("c") is waiting
 
 
 def test_the_schedulers_message_is_waited_for(pod: Callable[..., Pod]) -> None:
@@ -326,7 +335,7 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
 
 def test_a_sync_is_triggered_after_an_authorizer_error(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _report(waiting, "FailedPrepare", "no relationship found between node 'node-1' and this object")
+    _report(waiting, "FailedPrepareDynamicResources", "no relationship found between node 'node-1' and this object")
     kube = kube_of(waiting)
 
     def react(it: Any) -> None:
@@ -339,7 +348,7 @@ def test_a_sync_is_triggered_after_an_authorizer_error(pod: Callable[..., Pod]) 
 
 def test_no_sync_is_triggered_after_another_error(pod: Callable[..., Pod]) -> None:
     waiting = pod()
-    _report(waiting, "FailedPrepare", "is not registered")
+    _report(waiting, "FailedPrepareDynamicResources", "is not registered")
     with pytest.raises(NotObserved):
         waiting.should_run()
     assert "annotations" not in waiting.object["metadata"]
