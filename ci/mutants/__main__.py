@@ -1,6 +1,6 @@
 """`python -m ci.mutants`: run each requirement on its mutants and show the results. `tox -e mutants` calls it; needs root.
 
-Then run all requirements about the driver on drivers that do nothing (`--dead`: only these).
+Then run all requirements about the driver on drivers that do nothing (`--dead`: only these). `--judge` runs faults around the driver.
 
 Exits with 0 if every requirement passed on the correct driver and failed on each of its mutants, and if ci/mutants/dead.yaml lists what
 passed on drivers that do nothing; with 1 if not, and with 3 if the testbed broke. After an interrupt, the next call continues.
@@ -20,6 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from ci.judge import command as judge
+from ci.judge import page as judge_page
 from ci.mutants import dead, dead_page, dead_runs, known, page
 from ci.mutants.activation import MutableTestbed, mutable_testbed
 from ci.mutants.digest import digest
@@ -67,6 +69,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--write", action="store_true", help="write docs/mutants.md with the results so far; run nothing"
     )
+    judge.add_options(parser)
     return parser.parse_args(words)
 
 
@@ -77,6 +80,11 @@ def main(words: Sequence[str]) -> int:
     state, of_dead = State(options.work / "results.jsonl"), State(options.work / "dead.jsonl")
     if options.check:
         return check(every)
+    if options.judge:
+        try:
+            return judge.main(options)
+        finally:
+            write(every, state, of_dead)
     if options.again:
         state.path.unlink(missing_ok=True)
         of_dead.path.unlink(missing_ok=True)
@@ -133,7 +141,8 @@ def write(every: Catalogue, state: State, of_dead: State) -> None:
     digests = {entry.requirement.id: digest(entry) for entry in every.entries}
     fresh = [seen for seen in state.read().values() if seen.digest == digests.get(seen.requirement)]
     fresh_dead = [seen for seen in of_dead.read().values() if seen.digest == digests.get(seen.requirement)]
-    found = {**before, **page.cells(fresh), **dead_page.cells(before, fresh_dead)}
+    outcomes = judge_page.cells(judge.outcomes(state.path.parent))
+    found = {**before, **page.cells(fresh), **dead_page.cells(before, fresh_dead), **outcomes}
     PAGE.write_text(page.render(every, found))
 
 

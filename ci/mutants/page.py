@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from ci.judge import page as judge_page
 from ci.mutants import dead, dead_page, known
 from ci.mutants.dead_page import DEAD, Cell
 from ci.mutants.digest import digest
@@ -42,7 +43,7 @@ def render(catalogue: Catalogue, seen: Mapping[Key, Cell]) -> str:
     ):
         parts += [f"## {title}\n\n"] if names else []
         parts += [_section(catalogue, name, seen) for name in sorted(names)]
-    parts.append(dead_page.section(catalogue, seen, dead.read()))
+    parts += [dead_page.section(catalogue, seen, dead.read()), judge_page.section(seen)]
     return "".join(parts).rstrip("\n") + "\n"
 
 
@@ -55,7 +56,7 @@ def parse(page: str) -> dict[Key, Cell]:
         row = _ROW.fullmatch(line)
         if row:
             found[mutant, row["requirement"]] = row["seen"], row["digest"]
-    return found
+    return {**found, **judge_page.parse(page)}
 
 
 def caught(page: str) -> set[tuple[str, str, str]]:

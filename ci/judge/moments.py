@@ -1,0 +1,91 @@
+"""When a fault begins: while the test of a requirement runs, and its objects are in a certain state. Pure, except for EventTail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Event = Mapping[str, Any]
+Object = Mapping[str, Any]
+Check = Callable[[Sequence[Object]], bool]
+
+STARTED = "has started"
+POD_EXISTS = "has a pod"
+POD_RUNS = "has a running pod"
+POD_ENDS = "has a terminating pod"
+CHECKS: Mapping[str, Check] = {
+    STARTED: lambda _: True,
+    POD_EXISTS: bool,
+    POD_RUNS: lambda pods: any(each.get("status", {}).get("phase") == "Running" for each in pods),
+    POD_ENDS: lambda pods: any("deletionTimestamp" in each["metadata"] for each in pods),
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The test of a requirement runs and its pods are in a state: one of CHECKS."""
+
+    requirement: str
+    state: str = STARTED
+
+    def __str__(self) -> str:
+        return f"when the test of {self.requirement} {self.state}"
+
+    @property
+    def needs_pods(self) -> bool:
+        """Return True if the pods of the test decide."""
+        return self.state != STARTED
+
+    def is_now(self, running: Iterable[str], pods: Sequence[Object]) -> bool:
+        """Return True if the moment has come. `running` are the requirements whose tests run, `pods` those of all namespaces."""
+        return self.requirement in running and CHECKS[self.state](pods_of(self.requirement, pods))
+
+
+def pods_of(requirement: str, pods: Sequence[Object]) -> list[Object]:
+    """Return the pods in the namespaces of a requirement's tests."""
+    prefix = f"dra-{requirement.lower()}-"
+    return [each for each in pods if each["metadata"]["namespace"].startswith(prefix)]
+
+
+@dataclass
+class Attempts:
+    """The tests that run, and how often the test of each requirement has started, from the events of a run."""
+
+    running: dict[str, str] = field(default_factory=dict)  # requirement by test
+    started: dict[str, int] = field(default_factory=dict)
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take the next events into account."""
+        for each in events:
+            if each["event"] == "test-started":
+                self.running[each["test"]] = each["id"]
+                self.started[each["id"]] = self.started.get(each["id"], 0) + 1
+            elif each["event"] == "test-finished":
+                self.running.pop(each["test"], None)
+
+
+@dataclass
+class EventTail:
+    """Reads the events of a run as they are written. The log may be written anew when the suites begin."""
+
+    file: Path
+    _position: int = 0
+    _inode: int = 0
+
+    def new(self) -> list[Event]:
+        """Return the events that were written since the last call."""
+        try:
+            with self.file.open("rb") as log:
+                inode = self.file.stat().st_ino
+                if inode != self._inode or self.file.stat().st_size < self._position:
+                    self._inode, self._position = inode, 0
+                log.seek(self._position)
+                *complete, _ = log.read().split(b"\n")
+        except FileNotFoundError:
+            self._position = 0
+            return []
+        self._position += sum(len(line) + 1 for line in complete)
+        return [json.loads(line) for line in complete if line]
