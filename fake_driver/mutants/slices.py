@@ -213,7 +213,9 @@ class _IgnoreChanges(Publisher):
 
 
 def _shifted(spec: Object) -> Object:
-    devices = spec.get("devices", [])
+    devices = spec.get("devices")
+    if not devices:  # a slice with shared counters has no devices
+        return {}
     rotated = [*devices[1:], *devices[:1]]
     return {
         "devices": [{**one, "attributes": other["attributes"]} for one, other in zip(devices, rotated, strict=True)]

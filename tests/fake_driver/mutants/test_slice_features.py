@@ -85,6 +85,13 @@ def test_parts_offered_twice(published: Published) -> None:
     ]
 
 
+def test_another_devices_attributes_leave_shared_counters_alone(published: Published) -> None:
+    found, right = str(published("publish-attributes-of-another-device")), str(published(""))
+    assert found.count("'sharedCounters'") == right.count("'sharedCounters'") > 0
+    assert found != right
+    assert "'devices': []" not in found
+
+
 def test_counters_doubled_publishes_twice_the_counters(published: Published) -> None:
     correct, wrong = (
         [each["spec"]["sharedCounters"] for each in published(name) if each["spec"].get("sharedCounters")]
