@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ci.action_requirements import FILE
 from ci.check_workflows import ACTION, ROOT
 from testbed import process
 from testbed.binaries import lock_for, minors
@@ -234,6 +236,18 @@ def test_as_root_exits_with_the_code_of_its_command(root: Callable[[bool], None]
     root(False)
 
     assert process.run([ROOT / "ci/as-root", "bash", "-c", "exit 7"], check=False).code == 7
+
+
+def test_the_action_installs_nothing_without_a_locked_hash(host: Host, runner: Runner) -> None:
+    host.has(
+        "python3", f'[ "$2" != venv ] && exec {host.python} "$@"; mkdir -p "$3/bin"; cp {host.programs}/pip "$3/bin"'
+    )
+    host.has("pip", f'echo "$@" >>{host.notes}/pip')
+    runner.run("install")
+    locked, own = (line.split() for line in read(host.notes / "pip").splitlines())
+
+    assert {"--require-hashes", str(FILE)} <= {os.path.normpath(word) if "/" in word else word for word in locked}
+    assert {"--no-deps", "--no-build-isolation"} <= set(own)
 
 
 def test_the_steps_of_the_action_read_only_outputs_that_a_script_writes(host: Host, runner: Runner) -> None:
