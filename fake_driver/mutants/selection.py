@@ -69,6 +69,7 @@ def wrong_permissions(parts: Parts) -> Parts:
 
 PERMISSION_MUTANTS = (
     "may-not-read-claims",
+    "may-not-publish",
     "may-read-secrets",
     "may-write-claims",
     "may-change-claims",

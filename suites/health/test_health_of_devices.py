@@ -63,9 +63,10 @@ def test_an_unhealthy_device_is_reported(scenario, driver):
 def test_the_status_says_why_a_device_is_unhealthy(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml", device_class=driver.classes.unhealthy)
     pod = scenario.pod("pod").should_run()
-    container = pod.container("workload").should_have_health("device", "Unhealthy")
+    messages = pod.container("workload").should_have_health("device", "Unhealthy").health_messages
 
-    assert all(container.health_messages), "the status does not say why the device is unhealthy"
+    assert messages
+    assert all(messages), "the status does not say why the device is unhealthy"
 
 
 @requirement(

@@ -81,9 +81,10 @@ def test_the_metadata_matches_the_slice(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_run()
     (device,) = pod.devices
-    found = pod.container("workload").metadata("resourceclaims/my-device/device").attributes(device)
-    published = driver.attributes(device)
+    metadata = pod.container("workload").metadata("resourceclaims/my-device/device")
+    found, published = metadata.attributes(device), driver.attributes(device)
 
+    assert metadata.devices == {device}
     # Either side may have attributes that the other does not have.
     assert found | published == published | found
 

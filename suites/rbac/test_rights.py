@@ -46,7 +46,7 @@ CHANGING_CLUSTER_ROLES = (
     needs=(Capability.ACT_AS_DRIVER,),
     given=("local",),
     source=DOCS,
-    mutants=("may-not-read-claims",),
+    mutants=("may-not-read-claims", "may-not-publish"),
 )
 def test_the_driver_has_the_permissions_that_it_needs(account):
     account.should_be_allowed("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")

@@ -14,7 +14,7 @@ DOCS = "KEP-4381, section Security; k8s.io/dynamic-resource-allocation: kubeletp
     given=("local",),
     source=DOCS,
     covers=("DS4",),
-    mutants=("slices-of-all-nodes",),
+    mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_another_node_are_refused(account):
     assert account.refusal_to_publish(node=account.node) == ""
@@ -30,9 +30,10 @@ def test_slices_of_another_node_are_refused(account):
     given=("local",),
     source=DOCS,
     covers=("DS4",),
-    mutants=("slices-of-all-nodes",),
+    mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_the_whole_cluster_are_refused(account):
+    assert account.refusal_to_publish(node=account.node) == ""
     assert account.refusal_to_publish(), "a slice for the whole cluster would be accepted"
 
 
@@ -42,10 +43,12 @@ def test_slices_of_the_whole_cluster_are_refused(account):
     level=MAY,
     tier=STATIC,
     needs=(Capability.ACT_AS_DRIVER,),
+    given=("local",),
     source=DOCS,
-    mutants=("slices-of-all-nodes",),
+    mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_another_driver_are_refused(account):
+    assert account.refusal_to_publish(node=account.node) == ""
     refusal = account.refusal_to_publish(node=account.node, driver="another-driver.example")
 
     assert refusal, "a slice of another driver would be accepted"
@@ -61,13 +64,11 @@ def test_slices_of_another_driver_are_refused(account):
     given=("local",),
     source=DOCS,
     covers=("DS4",),
-    mutants=("slices-of-all-nodes", "deletes-slices-of-all-nodes"),
+    mutants=("slices-of-all-nodes", "deletes-slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_other_nodes_may_be_neither_changed_nor_deleted(account):
-    refusals = account.refusals_to_change_slices_of_others()
+    assert account.refusal_to_publish(node=account.node) == ""
+    refusals = account.refusals_to_change_slices_of_others() | account.refusals_to_delete_slices_of_others()
 
     assert refusals, "the driver publishes no slice for another node"
-    assert "" not in refusals, "an update of a slice for another node would be accepted"
-    assert "" not in account.refusals_to_delete_slices_of_others(), (
-        "the deletion of a slice for another node would be accepted"
-    )
+    assert "" not in refusals, "an update or the deletion of a slice for another node would be accepted"

@@ -97,3 +97,6 @@ EXCEEDED_QUOTA = "exceeded quota: quota"  # the name of the suites' ResourceQuot
 CEL_COMPILATION_FAILED = "compilation failed"
 CEL_NOT_BOOL = "must evaluate to bool"
 CEL_TOO_COMPLEX = "too complex, exceeds cost limit"
+
+# The API server, to an account that acts as another one.
+CANNOT_IMPERSONATE = "cannot impersonate resource"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.drivers.ready import driver_pods
-from testbed.errors import ApiError, DriverFailed
+from testbed.errors import ApiError, DriverFailed, TestbedError
+from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary.world import RESOURCE, World
 
@@ -18,6 +19,7 @@ _REFUSED = (403, 422)  # an admission policy may use either
 _SYSTEM = "kube-system"  # the namespace where permissions are most dangerous
 _WRITING = ("create", "update", "patch", "delete", "deletecollection")
 _TOO_MUCH = "a role that is bound to the account, or to one of its groups, allows more than a driver needs"
+_MAY_IMPERSONATE = "the account of the kubeconfig needs the verb impersonate for users, groups and userextras"
 _TOO_LITTLE = "no ClusterRole that allows it is bound to the account; requests of the driver's pods would be rejected"
 
 
@@ -131,6 +133,8 @@ class Account:
         except ApiError as refused:
             if refused.status not in _REFUSED:
                 raise
+            if messages.CANNOT_IMPERSONATE in refused.message:  # it says nothing about the driver's account
+                raise TestbedError(f"cannot act as {_user(pod)}: {refused.message}", hint=_MAY_IMPERSONATE) from refused
             return refused.message
         return ""
 

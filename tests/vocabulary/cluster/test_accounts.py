@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ApiError, DriverFailed
+from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.vocabulary.cluster.accounts import Account
 from testbed.vocabulary.world import World
 
@@ -22,7 +22,7 @@ class Server:
         self.rules: set[tuple[str, ...]] = set()
         self.roles: dict[str, set[tuple[str, ...]]] = {}
         self.slices: dict[str, Any] = {}
-        self.refusal = 403
+        self.refusal, self.why = 403, "not your node"
         self.asked: list[Any] = []
 
     def request(self, method: str, path: str, **what: Any) -> Any:
@@ -38,7 +38,7 @@ class Server:
         assert headers["Impersonate-User"] == USER
         meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
         if meant["spec"].get("nodeName") != headers[NODE_EXTRA]:
-            raise ApiError(f"{method} {path}", self.refusal, "", "not your node")
+            raise ApiError(f"{method} {path}", self.refusal, "", self.why)
         return what["body"]
 
 
@@ -115,6 +115,14 @@ def test_slices_are_written_as_the_account_in_a_dry_run(account: Account, server
 def test_an_error_that_is_no_rejection_is_raised(account: Account, server: Server) -> None:
     server.refusal = 500
     with pytest.raises(ApiError, match="not your node"):
+        account.refusal_to_publish()
+
+
+def test_a_harness_that_may_not_impersonate_does_not_judge_the_driver(account: Account, server: Server) -> None:
+    server.why = (
+        'users "x" is forbidden: User "y" cannot impersonate resource "users" in API group "" at the cluster scope'
+    )
+    with pytest.raises(TestbedError, match="cannot act as system:serviceaccount"):
         account.refusal_to_publish()
 
 
