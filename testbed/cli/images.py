@@ -1,8 +1,10 @@
-"""images: the container images of a testbed: list, build, save, and make node images for kind. Parses, calls images, prints."""
+"""images: the container images of a testbed and of drivers: list, build, save, node, program, load. Parses, calls images, prints."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -12,10 +14,14 @@ import click
 from rich.table import Table
 
 from testbed.binaries import lock_for, minors
+from testbed.bringup.image_loading import load_image
+from testbed.cli import options
+from testbed.errors import UsageError
 from testbed.images import Image, basics, cached_node, docker, driver
 from testbed.images import node as make_node
 from testbed.images.driver import RELEASE, BuildMethod
 from testbed.images.driver import cached as cached_driver
+from testbed.images.program import program as image_of_program
 from testbed.progress import Progress, Screen
 
 NAMES = ("sandbox", "workload", "driver")
@@ -110,6 +116,62 @@ def node(kubernetes: str) -> None:
     image = make_node(lock_for(kubernetes), Progress())
     _print_made(image, began)
     click.echo(image.archive)
+
+
+@group.command()
+@click.argument("source", metavar="BINARY|FOLDER", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--as", "reference", metavar="NAME", required=True, help="The image's name, as in the driver's manifests."
+)
+@click.option(
+    "--at", metavar="PATH", default="", help="Where it is in the image. [default: /usr/bin/BINARY; / for a folder]"
+)
+@click.option(
+    "--entrypoint",
+    metavar="COMMAND",
+    help="Entry point, as in a shell; '' for none. [default: the binary; none for a folder]",
+)
+@click.option(
+    "--output", metavar="ARCHIVE", type=click.Path(dir_okay=False, path_type=Path), help="Write the image here."
+)
+@click.option("--testbed", metavar="NAME", help="Load the image into the nodes of this testbed, which must be up.")
+def program(
+    source: Path, reference: str, at: str, entrypoint: str | None, output: Path | None, testbed: str | None
+) -> None:
+    """Make an image of a static binary, or of the content of a folder.
+
+    It needs no container engine and no registry. Without --output, the path of the archive in the cache is printed:
+    name it in spec.install.images of the driver file.
+    """
+    began, progress = time.monotonic(), Progress()
+    words = None if entrypoint is None else _words(entrypoint)
+    image = image_of_program(reference, source, progress, at=at, entrypoint=words)
+    if output:
+        shutil.copyfile(image.archive, output)
+    _print_made(image, began)
+    click.echo(output or image.archive)
+    if testbed:
+        load_image(image.archive, testbed, progress)
+        click.echo(f"loaded into testbed {testbed}")
+
+
+@group.command()
+@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@options.name
+def load(archive: Path, name: str) -> None:
+    """Load the images of an archive into all nodes of a testbed that is up.
+
+    The archive is one of `docker save`, or an OCI archive.
+    """
+    for each in load_image(archive, name, Progress()) or ("an image without a name",):
+        click.echo(f"{each}  loaded into testbed {name}")
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as wrong:
+        raise UsageError(f"--entrypoint {command!r}: {wrong}", hint="quote it as in a shell") from wrong
 
 
 def _print_made(image: Image, began: float) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.drivers.companions import all_manifests
 from testbed.errors import UsageError
+from testbed.images.archives import names_in
 from testbed.kube.client import Object
 from testbed.models.driver_file import DriverFile
 
@@ -16,7 +16,6 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:_-]*[A-Za-z0-9])?")  # names of rol
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 _VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
 _MAX_NAME = 253
-_LISTS = ("index.json", "manifest.json")  # of an OCI archive, and of `docker save`
 
 
 def check(drivers: Sequence[DriverFile], hardware: Path | None) -> None:
@@ -24,7 +23,7 @@ def check(drivers: Sequence[DriverFile], hardware: Path | None) -> None:
     for each in all_manifests(drivers, image="image", hardware=hardware):
         _check_object(each)
     for archive in dict.fromkeys(archive for each in drivers if each.install for archive in each.install.images):
-        _check_archive(archive)
+        names_in(archive)
 
 
 def _check_object(manifest: Object) -> None:
@@ -42,18 +41,3 @@ def _check_object(manifest: Object) -> None:
                 f"name {metadata['name']!r:.60})",
                 hint="correct the manifest; dra-testbed up --plan shows all objects",
             )
-
-
-def _check_archive(archive: Path) -> None:
-    try:
-        with tarfile.open(archive) as tar:
-            if any(member.name.removeprefix("./") in _LISTS for member in tar):
-                return
-    except (OSError, EOFError, tarfile.TarError) as broken:
-        raise UsageError(
-            f"image archive {archive} cannot be read: {broken}", hint="write it again with docker save"
-        ) from broken
-    raise UsageError(
-        f"image archive {archive} contains neither {' nor '.join(_LISTS)}, so it is no image",
-        hint="write it with docker save, or with a tool that writes OCI archives",
-    )

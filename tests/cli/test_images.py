@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import struct
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from testbed.cli import images as commands
 from testbed.cli.main import run
 from testbed.errors import UsageError
 from testbed.images import Image, basics, oci, tarball
+from testbed.images.archives import names_in
 from testbed.images.driver import RELEASE
 
 
@@ -152,3 +155,71 @@ def test_a_narrow_terminal_breaks_no_name(
     assert run(command) == 0
     shown = {line.split("  ")[0] for line in capsys.readouterr().out.splitlines()}
     assert set(names) <= shown
+
+
+class _Nodes:
+    """A cluster into whose nodes images can be loaded."""
+
+    def __init__(self) -> None:
+        self.loaded: list[Path] = []
+
+    def load_image(self, archive: Path) -> None:
+        self.loaded.append(archive)
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> _Nodes:
+    made = _Nodes()
+    monkeypatch.setattr("testbed.bringup.image_loading.attach", lambda _: SimpleNamespace(cluster=made))
+    return made
+
+
+@pytest.fixture
+def binary(tmp_path: Path) -> Path:
+    """Write the smallest static program that an image is made of: an ELF header without segments."""
+    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    machine = {"amd64": 62, "arm64": 183}[oci.architecture()]
+    file = tmp_path / "driver"
+    file.write_bytes(ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, 0, 0, 0, 0))
+    return file
+
+
+def test_an_image_of_a_program_is_written_and_loaded(
+    tmp_path: Path, binary: Path, nodes: _Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "driver.tar"
+    options = ["--at", "/dranet", "--entrypoint", "/dranet -v=4", "--output", str(archive), "--testbed", "mine"]
+
+    assert run(["images", "program", str(binary), "--as", "localhost/driver:1", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("localhost/driver:1  0.0 MB  sha256:")
+    assert lines[1:] == [str(archive), "loaded into testbed mine"]
+    assert names_in(archive) == ("localhost/driver:1",)
+    assert [each.read_bytes() for each in nodes.loaded] == [archive.read_bytes()]
+
+
+def test_an_archive_is_loaded_into_a_testbed(
+    tmp_path: Path, binary: Path, nodes: _Nodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["images", "program", str(binary), "--as", "driver", "--output", str(tmp_path / "a.tar")]) == 0
+    capsys.readouterr()
+
+    assert run(["images", "load", str(tmp_path / "a.tar"), "--name", "mine"]) == 0
+    assert capsys.readouterr().out == "docker.io/library/driver:latest  loaded into testbed mine\n"
+    assert nodes.loaded == [tmp_path / "a.tar"]
+
+
+def test_images_cannot_be_loaded_into_a_cluster_of_others(
+    tmp_path: Path, binary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    existing = SimpleNamespace(cluster=object(), config=SimpleNamespace(provider="existing"))
+    monkeypatch.setattr("testbed.bringup.image_loading.attach", lambda _: existing)
+    run(["images", "program", str(binary), "--as", "driver", "--output", str(tmp_path / "a.tar")])
+
+    assert run(["images", "load", str(tmp_path / "a.tar")]) == 2
+    assert "its provider existing does not own the nodes" in capsys.readouterr().err
+
+
+def test_wrong_entry_points_and_files_are_wrong_usage(tmp_path: Path, binary: Path) -> None:
+    assert run(["images", "program", str(binary), "--as", "driver", "--entrypoint", "'"]) == 2
+    assert run(["images", "load", str(binary)]) == 2

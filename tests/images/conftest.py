@@ -52,7 +52,9 @@ def elf() -> Callable[..., bytes]:
     def make(*, needs_loader: bool = False, machine: int = {"amd64": 62, "arm64": 183}[architecture()]) -> bytes:
         ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
         head = ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-        return head + struct.pack("<I", 3 if needs_loader else 1).ljust(56, b"\0") + b"code"
+        loader = b"/lib64/ld-linux.so.2\0" if needs_loader else b""
+        segment = struct.pack("<IIQQQQQQ", 3 if needs_loader else 1, 4, 120, 0, 0, len(loader), len(loader), 1)
+        return head + segment + loader + b"code"
 
     return make
 

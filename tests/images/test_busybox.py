@@ -14,21 +14,6 @@ def _no_package(name: str, into: Path) -> Path:
     raise TestbedError("there is no apt-get here", hint="use Debian")
 
 
-def test_a_program_without_a_loader_is_static(tmp_path: Path, elf: Callable[..., bytes]) -> None:
-    (tmp_path / "program").write_bytes(elf())
-
-    assert busybox.is_static(tmp_path / "program")
-
-
-def test_dynamic_foreign_and_truncated_programs_and_scripts_are_not_static(
-    tmp_path: Path, elf: Callable[..., bytes]
-) -> None:
-    for content in (elf(needs_loader=True), elf(machine=40), b"#!/bin/sh\nexit 0\n" * 10, elf()[:70], b""):
-        (tmp_path / "program").write_bytes(content)
-
-        assert not busybox.is_static(tmp_path / "program")
-
-
 def test_the_package_is_preferred(tmp_path: Path, packaged_busybox: list[str]) -> None:
     assert busybox.static_busybox(tmp_path).is_relative_to(tmp_path)
     assert packaged_busybox == ["busybox-static"]

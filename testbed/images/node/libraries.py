@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testbed import process
 from testbed.errors import CommandFailed, TestbedError
-from testbed.images.busybox import is_static
+from testbed.images.elf import is_static
 
 
 @dataclass(frozen=True)
