@@ -1,6 +1,6 @@
 """Consumable capacity: several claims share the capacity of one device."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, Capability, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, SHOULD, Capability, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Consumable capacity"
 KEP = "KEP-5075, DRA consumable capacity"
@@ -149,7 +149,7 @@ def test_an_amount_above_the_limit_is_not_allocated(scenario, driver, node):
     scenario.apply("capacity/one-pod.yaml", **wanted)
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(
@@ -225,7 +225,7 @@ def test_two_shares_of_distinct_devices(scenario, driver, node):
 
     assert left.seen_devices == left.devices
     assert right.seen_devices == right.devices
-    assert left.devices & right.devices == set()
+    assert left.devices & right.devices == NONE
 
 
 @requirement(

@@ -1,6 +1,6 @@
 """What CDI adds to containers with a claim, and the CDI spec files on their node."""
 
-from testbed.conformance import E2E, MUST, SHOULD, Capability, requirement
+from testbed.conformance import E2E, MUST, NONE, SHOULD, Capability, requirement
 
 POD = "API reference: Pod v1 core, ResourceRequirements.claims"
 CDI = "Container Device Interface: SPEC.md in github.com/cncf-tags/container-device-interface"
@@ -182,5 +182,5 @@ def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, 
 
     # A driver may use one permanent ID for each device, if its definition never changes.
     changed_ids = {each for each in before.keys() & after.keys() if before[each] != after[each]}
-    assert changed_ids == set()
+    assert changed_ids == NONE
     assert before

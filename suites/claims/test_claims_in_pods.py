@@ -1,6 +1,6 @@
 """Containers see the devices of the claims that they refer to."""
 
-from testbed.conformance import E2E, MUST, Capability, requirement
+from testbed.conformance import E2E, MUST, NONE, Capability, requirement
 
 DOCS = "Kubernetes documentation: Allocate Devices to Workloads with DRA"
 POD = "API reference: Pod v1 core, ResourceRequirements.claims"
@@ -65,7 +65,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     with_claim, without = pod.containers("with", "without")
 
     assert with_claim.seen_devices == pod.devices
-    assert without.seen_devices == frozenset()
+    assert without.seen_devices == NONE
 
 
 @requirement(
@@ -91,7 +91,7 @@ def test_a_container_refers_to_one_request_of_a_claim(scenario):
 
     assert left.seen_devices == left.devices
     assert right.seen_devices == right.devices
-    assert left.devices & right.devices == set()
+    assert left.devices & right.devices == NONE
 
 
 @requirement(
@@ -158,7 +158,7 @@ def test_containers_share_one_claim_and_have_a_claim_of_their_own(scenario):
 
     assert one.seen_devices == other.seen_devices == scenario.claim("shared-device").devices
     assert alone.seen_devices == alone.devices
-    assert alone.devices & one.devices == set()
+    assert alone.devices & one.devices == NONE
 
 
 @requirement(
@@ -175,7 +175,7 @@ def test_a_claim_that_no_container_refers_to(scenario, node):
     pod = scenario.pod("pod").should_run()
 
     assert len(pod.devices) == 1
-    assert pod.seen_devices == frozenset()
+    assert pod.seen_devices == NONE
 
 
 @requirement(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
@@ -83,7 +83,7 @@ def test_each_pod_of_a_deployment_has_a_claim_of_its_own(scenario):
 
     assert first.seen_devices == first.devices
     assert second.seen_devices == second.devices
-    assert first.devices & second.devices == set()
+    assert first.devices & second.devices == NONE
 
 
 @requirement(
@@ -186,4 +186,4 @@ def test_a_claim_is_not_needed(scenario):
     pod = scenario.pod("pod").should_run()
 
     assert pod.claims == {}
-    assert pod.seen_devices == frozenset()
+    assert pod.seen_devices == NONE

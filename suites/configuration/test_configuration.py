@@ -1,6 +1,6 @@
 """Opaque configuration in DeviceClasses and ResourceClaims: precedence, requests and drivers."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, SHOULD, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, SHOULD, requirement
 
 DOCS = "API reference: DeviceClass v1 resource.k8s.io, DeviceClassConfiguration"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration"
@@ -93,7 +93,7 @@ def test_configuration_applies_to_the_request_that_it_names(scenario):
     left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
 
     assert left.settings == {"one"}
-    assert right.settings == frozenset()
+    assert right.settings == NONE
 
 
 @requirement(
@@ -170,7 +170,7 @@ def test_configuration_of_another_driver_is_ignored(scenario):
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == pod.devices
-    assert pod.container("workload").settings == frozenset()
+    assert pod.container("workload").settings == NONE
 
 
 @requirement(

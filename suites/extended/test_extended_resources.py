@@ -1,6 +1,6 @@
 """Extended resources: pods request devices of a DeviceClass in their limits, without a claim."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Extended resource allocation by DRA"
 KEP = "KEP-5004, DRA extended resource"
@@ -142,7 +142,7 @@ def test_each_container_sees_its_own_devices(scenario):
 
     assert left.seen_devices == left.extended_devices
     assert right.seen_devices == scenario.pod("pod").extended_claim.devices - left.seen_devices
-    assert without.seen_devices == frozenset()
+    assert without.seen_devices == NONE
 
 
 @requirement(
@@ -166,7 +166,7 @@ def test_the_status_names_the_request_of_each_container(scenario):
         ("left", resource),
         ("right", resource),
     }
-    assert {request for _, _, request in pod.extended_requests} == pod.extended_claim.requests
+    assert pod.extended_claim.requests == {request for _, _, request in pod.extended_requests}
 
 
 @requirement(

@@ -127,19 +127,20 @@ def test_slices_are_deleted_when_their_driver_stays_away(scenario, driver, daemo
 
 @requirement(
     "LIFE-042",
-    "The driver should not remove or replace ResourceSlices when it restarts.",
+    "The driver should not remove or replace ResourceSlices when it restarts, and its devices should stay published all the time.",
     level=SHOULD,
     tier=DISRUPTIVE,
     needs=RESTART,
     source=WIPED,
-    mutants=("publishes-from-scratch",),
+    mutants=("publishes-from-scratch", "publishes-nothing-at-first", "rewrites-slices-in-place"),
     covers=("N28", "U4"),
 )
 def test_slices_stay_while_their_driver_is_restarted(scenario, driver, daemon, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
+    pod, seen = scenario.pod("pod").should_run(), driver.watch_pools(node)
 
     daemon.restart(node)
 
-    assert driver.slices_on(node) == slices
     assert pod.should_stay_running().seen_devices == pod.devices
+    assert seen.replaced_slices == ()
+    assert seen.lost_devices == ()

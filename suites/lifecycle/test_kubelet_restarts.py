@@ -49,7 +49,7 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 @requirement(
     "LIFE-003",
     "When a restarted kubelet has deleted the ResourceSlices of its node, the driver must publish the same devices again. "
-    "Its slices for other nodes and running pods must not be affected.",
+    "Running pods must not be affected.",
     level=MUST,
     tier=DISRUPTIVE,
     needs=KUBELET,
@@ -61,15 +61,40 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
 def test_deleted_slices_are_published_again(scenario, driver, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod = scenario.pod("pod").should_run()
-    devices, slices, others = driver.devices_on(node), driver.slices_on(node), driver.slices_not_on(node)
+    devices, slices = driver.devices_on(node), driver.slices_on(node)
 
     node.restart_kubelet()
     driver.should_replace_slices(slices, node)
 
     assert driver.devices_on(node) == devices
-    assert driver.slices_not_on(node) == others
     container = pod.should_stay_running().container("workload")
     assert (container.seen_devices, container.restarts) == (pod.devices, 0)
+
+
+@requirement(
+    "LIFE-009",
+    "When a restarted kubelet has deleted the ResourceSlices of its node, "
+    "the driver must not remove or replace its slices for other nodes.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    nodes=2,
+    needs=KUBELET,
+    given=("local",),
+    source=SLICES,
+    mutants=("publishes-again-and-again",),
+    covers=("N24",),
+)
+def test_slices_of_other_nodes_stay(scenario, driver, node, nodes):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    slices, seen = driver.slices_on(node), driver.watch_pools(max(nodes))
+
+    node.restart_kubelet()
+    driver.should_replace_slices(slices, node)
+
+    assert pod.should_stay_running().seen_devices == pod.devices
+    assert seen.replaced_slices == ()
+    assert seen.lost_devices == ()
 
 
 @requirement(

@@ -1,6 +1,6 @@
 """Device metadata: files in a container that describe its devices, at well-known paths."""
 
-from testbed.conformance import E2E, MUST, SHOULD, requirement
+from testbed.conformance import E2E, MUST, NONE, SHOULD, requirement
 
 DOCS = "KEP-5304, DRA attributes downward API"
 FILES = "Kubernetes documentation: Dynamic Resource Allocation, section Device metadata protocol"
@@ -65,7 +65,7 @@ def test_each_container_has_the_files_of_its_own_claims(scenario):
 
     assert left.metadata("resourceclaims/both/left").devices == left.devices
     assert right.metadata("resourceclaims/both/right").devices == right.devices
-    assert left.metadata_files & right.metadata_files == set()
+    assert left.metadata_files & right.metadata_files == NONE
 
 
 @requirement(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import E2E, MUST, SHOULD, messages, requirement
+from testbed.conformance import E2E, MUST, NONE, SHOULD, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Partitionable devices"
 HELPER = "k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, interface DRAPlugin"
@@ -129,7 +129,7 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
     second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert first.should_stay_running().devices == {one}
-    assert second.devices == frozenset()
+    assert second.devices == NONE
 
 
 @requirement(

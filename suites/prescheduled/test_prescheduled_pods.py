@@ -1,6 +1,6 @@
 """Pods with spec.nodeName, for which no scheduler allocates claims."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Pre-scheduled Pods"
 REASON = messages.FAILED_PREPARE
@@ -42,7 +42,7 @@ def test_the_claim_is_not_allocated(scenario, node):
     scenario.apply("prescheduled/pod.yaml", node=node)
     pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED).should_have_event_again(REASON, NOT_ALLOWED)
 
-    assert pod.should_stay_pending().devices == frozenset()
+    assert pod.should_stay_pending().devices == NONE
 
 
 @requirement(
@@ -62,7 +62,7 @@ def test_the_claim_comes_from_a_template(scenario, node):
     pod.should_have_event(REASON, refusal).should_have_event_again(REASON, refusal)
 
     assert pod.claims["device"].owner == ("Pod", "pod")
-    assert pod.should_stay_pending().devices == frozenset()
+    assert pod.should_stay_pending().devices == NONE
 
 
 @requirement(

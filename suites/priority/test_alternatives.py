@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Prioritized list"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvailable"
@@ -71,7 +71,7 @@ def test_a_pod_waits_when_no_alternative_is_available(scenario):
     scenario.apply("priority/no-choice.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(
@@ -126,7 +126,7 @@ def test_two_requests_with_alternatives(scenario):
 
     assert left.seen_devices == left.devices
     assert right.seen_devices == right.devices
-    assert left.devices & right.devices == set()
+    assert left.devices & right.devices == NONE
 
 
 @requirement(
@@ -173,7 +173,7 @@ def test_configuration_of_a_request_applies_to_the_chosen_alternative(scenario, 
     workload, beside = scenario.pod("pod").should_run().containers("workload", "beside")
 
     assert workload.settings == {"other"}
-    assert beside.settings == frozenset()
+    assert beside.settings == NONE
 
 
 @requirement(

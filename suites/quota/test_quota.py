@@ -1,6 +1,6 @@
 """ResourceQuotas on ResourceClaims and on devices of a DeviceClass."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Resource Quotas; KEP-4381, section ResourceQuota"
 
@@ -66,4 +66,4 @@ def test_a_quota_on_generated_claims(scenario):
     scenario.apply("quota/pod.yaml")
     pod = scenario.pod("pod").should_have_event(messages.FAILED_CLAIM_CREATION, messages.EXCEEDED_QUOTA)
 
-    assert pod.should_stay_unscheduled().devices == frozenset()
+    assert pod.should_stay_unscheduled().devices == NONE

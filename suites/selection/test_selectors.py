@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section ResourceClaims and ResourceClaimTemplates"
 API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
@@ -97,7 +97,7 @@ def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(
@@ -156,7 +156,7 @@ def test_an_attribute_that_no_device_has(scenario):
     scenario.apply("selection/selector.yaml", expression='device.attributes["no.such.example"].nothing == "x"')
     pod = scenario.pod("pod").should_be_unschedulable(because="CEL runtime error: no such key: nothing")
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(

@@ -13,7 +13,7 @@ OPTIONAL = "the driver file: spec.optional"
     tier=STATIC,
     given=("unshared",),
     source="API reference: ResourceSlice v1 resource.k8s.io, Device",
-    mutants=("slices-missing", "one-ordinary-device-shared"),
+    mutants=("slices-missing", "pools-without-devices", "one-ordinary-device-shared"),
 )
 def test_ordinary_devices_are_not_shared(driver):
     assert driver.devices
@@ -27,7 +27,10 @@ def test_ordinary_devices_are_not_shared(driver):
     tier=STATIC,
     given=("local",),
     source=DECLARED,
-    mutants=("slices-missing",),
+    mutants=(
+        "slices-missing",
+        "pools-without-devices",
+    ),
 )
 def test_ordinary_devices_belong_to_nodes(driver):
     assert driver.devices
@@ -40,7 +43,10 @@ def test_ordinary_devices_belong_to_nodes(driver):
     level=MUST,
     tier=STATIC,
     source=DECLARED,
-    mutants=("slices-missing",),
+    mutants=(
+        "slices-missing",
+        "pools-without-devices",
+    ),
 )
 def test_each_node_has_the_promised_devices(driver):
     assert driver.nodes
@@ -83,7 +89,10 @@ def test_each_node_has_the_promised_shared_devices(driver):
     level=MUST,
     tier=STATIC,
     source=DECLARED,
-    mutants=("slices-missing",),
+    mutants=(
+        "slices-missing",
+        "pools-without-devices",
+    ),
 )
 def test_ordinary_devices_have_the_expected_values(driver):
     assert driver.devices

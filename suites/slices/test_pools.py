@@ -22,7 +22,7 @@ def test_every_pool_is_complete(driver):
     level=MUST,
     tier=STATIC,
     source="API reference: ResourceSlice v1 resource.k8s.io, ResourceSliceSpec",
-    mutants=("slices-missing", "publish-devices-twice"),
+    mutants=("slices-missing", "pools-without-devices", "publish-devices-twice"),
 )
 def test_no_device_is_published_twice(driver):
     assert not driver.duplicate_devices

@@ -1,6 +1,6 @@
 """DeviceTaintRules: taints that an administrator sets on devices."""
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Taints set by an admin"
 API = "API reference: DeviceTaintRule v1 resource.k8s.io"
@@ -33,7 +33,7 @@ def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
     scenario.apply("taints/second-pod.yaml", wanted=driver.identity(device))
     second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert second.should_stay_unscheduled().devices == frozenset()
+    assert second.should_stay_unscheduled().devices == NONE
 
 
 @requirement(
@@ -201,7 +201,7 @@ def test_a_rule_for_a_pool(scenario, driver, node):
     here = scenario.pod("here").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
     elsewhere = scenario.pod("elsewhere").should_run()
 
-    assert here.should_stay_unscheduled().devices == frozenset()
+    assert here.should_stay_unscheduled().devices == NONE
     assert elsewhere.seen_devices == elsewhere.devices
     assert len(elsewhere.devices - driver.devices_on(node)) == 1
 
@@ -224,7 +224,7 @@ def test_a_rule_for_a_driver(scenario):
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(

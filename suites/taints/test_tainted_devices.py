@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.conformance import CLUSTER, E2E, MUST, messages, requirement
+from testbed.conformance import CLUSTER, E2E, MUST, NONE, messages, requirement
 
 DOCS = "Kubernetes documentation: Dynamic Resource Allocation, section Device taints and tolerations"
 API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
@@ -28,7 +28,7 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
     )
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(
@@ -103,7 +103,7 @@ def test_a_toleration_that_does_not_match(scenario, driver, other):
     scenario.apply("taints/toleration.yaml", **wanted, **named)
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(
@@ -126,7 +126,7 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
     )
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
-    assert pod.devices == frozenset()
+    assert pod.devices == NONE
 
 
 @requirement(

@@ -19,6 +19,7 @@ from testbed.conformance.requirement import (
 from testbed.kube import messages
 from testbed.models.requirement_enums import Level, Subject, Tier
 from testbed.providers.base import Capability
+from testbed.vocabulary.checked_sets import NONE
 
 __all__ = [
     "CLUSTER",
@@ -27,6 +28,7 @@ __all__ = [
     "E2E",
     "MAY",
     "MUST",
+    "NONE",
     "SHOULD",
     "STATIC",
     "WIRE",

@@ -9,6 +9,7 @@ from typing import Any
 from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, Target, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
@@ -40,11 +41,11 @@ class Claim:
         return str(self.object["metadata"]["uid"])
 
     @property
-    def devices(self) -> frozenset[Device]:
+    def devices(self) -> CheckedSet[Device]:
         """Return the allocated devices."""
         return allocated(self.object)
 
-    def devices_of(self, request: str | None) -> frozenset[Device]:
+    def devices_of(self, request: str | None) -> CheckedSet[Device]:
         """Return the devices that are allocated for one request, or for all if `request` is None."""
         return allocated(self.object, request)
 
@@ -73,9 +74,9 @@ class Claim:
         return tuple(each["exactly"]["count"] for each in self.object["spec"]["devices"]["requests"])
 
     @property
-    def requests(self) -> frozenset[str]:
+    def requests(self) -> CheckedSet[str]:
         """Return the requests that have devices; a request with alternatives as REQUEST/SUBREQUEST."""
-        return frozenset(each["request"] for each in self.allocation_results)
+        return CheckedSet(each["request"] for each in self.allocation_results)
 
     def consumed_capacity(self, capacity: str) -> list[str]:
         """Return how much of a capacity the claim consumes of each device, 'nothing' if it consumes none. Domains are ignored."""
@@ -86,25 +87,25 @@ class Claim:
         return [each.get(capacity, "nothing") for each in consumed]
 
     @property
-    def share_ids(self) -> frozenset[str]:
+    def share_ids(self) -> CheckedSet[str]:
         """Return the share IDs of the allocated devices."""
-        return frozenset(each["shareID"] for each in self.allocation_results if "shareID" in each)
+        return CheckedSet(each["shareID"] for each in self.allocation_results if "shareID" in each)
 
     @property
-    def share_ids_with_status(self) -> frozenset[str]:
+    def share_ids_with_status(self) -> CheckedSet[str]:
         """Return the share IDs that have a device status."""
-        return frozenset(each.get("shareID", "") for each in self.object.get("status", {}).get("devices", ()))
+        return CheckedSet(each.get("shareID", "") for each in self.object.get("status", {}).get("devices", ()))
 
     @property
-    def configured_for(self) -> frozenset[str]:
+    def configured_for(self) -> CheckedSet[str]:
         """Return the values of the parameter `for` in the configurations of the allocation."""
         parameters = (each["opaque"]["parameters"] for each in self._configurations)
-        return frozenset(each["for"] for each in parameters if "for" in each)
+        return CheckedSet(each["for"] for each in parameters if "for" in each)
 
     @property
-    def pods(self) -> frozenset[str]:
+    def pods(self) -> CheckedSet[str]:
         """Return the names of the pods that the claim is reserved for."""
-        return _reserved_for(self.object)
+        return CheckedSet(_reserved_for(self.object))
 
     @property
     def owner(self) -> tuple[str, str] | None:
@@ -136,9 +137,9 @@ class Claim:
         """Return the conditions of a device: status by type."""
         return _conditions(self._status(device))
 
-    def devices_with_condition(self, kind: str) -> frozenset[Device]:
+    def devices_with_condition(self, kind: str) -> CheckedSet[Device]:
         """Return the allocated devices whose condition of this type is True."""
-        return frozenset(device for device in self.devices if self.conditions(device).get(kind) == "True")
+        return CheckedSet(device for device in self.devices if self.conditions(device).get(kind) == "True")
 
     def data(self, device: Device) -> Any:
         """Return the driver's own data in the status of a device, or None."""
@@ -269,10 +270,10 @@ class Claim:
         return _entry(self.object, device)
 
 
-def allocated(claim: Object, request: str | None = None) -> frozenset[Device]:
+def allocated(claim: Object, request: str | None = None) -> CheckedSet[Device]:
     """Return the allocated devices, of one request or of all. The subrequest that was chosen counts as its request."""
     results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
-    return frozenset(
+    return CheckedSet(
         Device(each["driver"], each["pool"], each["device"])
         for each in results
         if request is None or each["request"].partition("/")[0] == request

@@ -82,6 +82,10 @@ def _is_of_pytest(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "pytest"
 
 
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "NONE"
+
+
 @pytest.mark.parametrize("path", TESTS, ids=str)
 def test_a_suite_imports_only_testbed_conformance_and_has_no_control_flow(path: Path) -> None:
     tree = ast.parse(path.read_text())
@@ -132,6 +136,21 @@ def test_no_assertion_repeats_a_wait(entry: catalogue.Entry) -> None:
             assert not asked & known, ast.unparse(line)
             waited_for = {arg.value for wait in _waits(before) for arg in wait.args if isinstance(arg, ast.Constant)}
             assert not ("conditions" in asked and waited_for & _constants(line)), ast.unparse(line)
+
+
+@pytest.mark.parametrize("path", TESTS, ids=str)
+def test_a_suite_says_none_where_a_set_must_be_empty(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & {"set", "frozenset"}, "compare with NONE: see testbed.vocabulary.checked_sets"
+
+
+@pytest.mark.parametrize("path", TESTS, ids=str)
+def test_a_plain_set_is_compared_with_members_or_with_none(path: Path) -> None:
+    # Python asks the left side first, and only the vocabulary's sets refuse a comparison of nothing.
+    compared = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare)]
+    plain = [each for each in compared if isinstance(each.left, ast.SetComp)]
+    assert all(isinstance(each.comparators[0], ast.Set) or _is_none(each.comparators[0]) for each in plain)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)

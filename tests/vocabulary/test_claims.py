@@ -7,6 +7,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import WaitTimeout
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.claims import PROTECTION, Claim
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.world import World
@@ -45,7 +46,7 @@ def test_the_properties_of_a_claim(claim: Callable[..., Claim]) -> None:
     assert made.pods == {"a", "b"}
     assert made.requests == {"device/small"}
     assert made.devices_of("device") == {DEVICE}
-    assert made.devices_of("other") == frozenset()
+    assert made.devices_of("other") == NONE
     assert made.is_protected
     assert not made.is_being_deleted
 
@@ -53,13 +54,13 @@ def test_the_properties_of_a_claim(claim: Callable[..., Claim]) -> None:
 def test_a_claim_without_an_owner(claim: Callable[..., Claim]) -> None:
     made = claim()
     assert made.owner is None
-    assert (made.devices, made.pods, made.is_protected) == (frozenset(), frozenset(), False)
+    assert (made.devices, made.pods, made.is_protected) == (NONE, NONE, False)
 
 
 def test_waits_that_succeed(claim: Callable[..., Claim]) -> None:
     made = claim(ALLOCATED, uid="u")
     assert made.should_be_allocated().should_be_reserved_for("b", "a").should_stay() is made
-    assert claim(uid="u").should_be_deallocated().devices == frozenset()
+    assert claim(uid="u").should_be_deallocated().devices == NONE
 
 
 @pytest.mark.parametrize("left", [ALLOCATED, {"reservedFor": [{"name": "a"}]}])
@@ -185,7 +186,7 @@ def test_the_devices_with_a_condition(claim: Callable[..., Claim]) -> None:
     entries = [{**RESULT, "device": n, "conditions": [{"type": "Ready", "status": s}]} for n, s in status.items()]
     made = claim({**results, "devices": entries})
     assert made.devices_with_condition("Ready") == {DEVICE}
-    assert made.devices_with_condition("Seen") == frozenset()
+    assert made.devices_with_condition("Seen") == NONE
 
 
 def test_the_shares_of_a_claim(claim: Callable[..., Claim]) -> None:
@@ -200,7 +201,7 @@ def test_the_shares_of_a_claim(claim: Callable[..., Claim]) -> None:
 
 def test_a_claim_without_device_status(claim: Callable[..., Claim]) -> None:
     made = claim(ALLOCATED)
-    assert (made.share_ids, made.share_ids_with_status, made.configured_for) == (frozenset(), frozenset(), frozenset())
+    assert (made.share_ids, made.share_ids_with_status, made.configured_for) == (NONE, NONE, NONE)
     with pytest.raises(NotObserved, match=r"status\.devices is empty"):
         made.should_have_device_status()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from testbed.drivers.published.slices import pools
@@ -37,18 +37,45 @@ def pool_state(slices: Iterable[Object], driver: str, pool: str) -> PoolState | 
 
 def pool_states(before: Iterable[Object], events: Iterable[Object], driver: str, pool: str) -> tuple[PoolState, ...]:
     """Return the complete states from before the events to the last one, without repetitions."""
+    found: list[PoolState | None] = []
+    for slices in slices_over_time(before, events):
+        now = pool_state(slices, driver, pool)
+        if not found or now != found[-1]:
+            found.append(now)
+    return tuple(each for each in found if each)
+
+
+def lost_devices(before: Iterable[Object], events: Iterable[Object], driver: str, pool: str) -> frozenset[str]:
+    """Return the devices from before the events that a later complete state lacks. Without slices, a pool lacks all devices."""
+    first, *later = [_visible(slices, driver, pool) for slices in slices_over_time(before, events)]
+    return frozenset(name for now in later for name in (first or frozenset()) if now is not None and name not in now)
+
+
+def slices_over_time(before: Iterable[Object], events: Iterable[Object]) -> Iterator[tuple[Object, ...]]:
+    """Yield the slices before the events, and after each of them."""
     slices = {each["metadata"]["name"]: each for each in before}
-    found = [pool_state(slices.values(), driver, pool)]
+    yield tuple(slices.values())
     for event in events:
         name = event["object"]["metadata"]["name"]
         if event["type"] == "DELETED":
             slices.pop(name, None)
         elif event["type"] in ("ADDED", "MODIFIED"):
             slices[name] = event["object"]
-        now = pool_state(slices.values(), driver, pool)
-        if now != found[-1]:
-            found.append(now)
-    return tuple(each for each in found if each)
+        yield tuple(slices.values())
+
+
+def versions(slices: Iterable[Object]) -> frozenset[tuple[str, str]]:
+    """Return UID and resource version of each slice: equal if and only if the slices are."""
+    return frozenset(
+        (str(each["metadata"].get("uid")), str(each["metadata"].get("resourceVersion"))) for each in slices
+    )
+
+
+def _visible(slices: Iterable[Object], driver: str, pool: str) -> frozenset[str] | None:
+    """Return the devices that a scheduler sees in a pool; None while the pool is incomplete."""
+    found = tuple(each for each in slices if each["spec"]["driver"] == driver and each["spec"]["pool"]["name"] == pool)
+    state = pool_state(found, driver, pool)
+    return frozenset(state.names) if state else None if found else frozenset()
 
 
 def _as_json(device: Object) -> str:

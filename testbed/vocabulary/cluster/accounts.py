@@ -10,6 +10,7 @@ from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube import messages
 from testbed.kube.client import Object
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.world import RESOURCE, World
 
 _REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -93,13 +94,13 @@ class Account:
         }
         return self._dry_run("POST", _SLICES, slice_)
 
-    def refusals_to_change_slices_of_others(self) -> frozenset[str]:
+    def refusals_to_change_slices_of_others(self) -> CheckedSet[str]:
         """Return the errors for updates of the driver's slices of other nodes; '' for an update that is accepted."""
-        return frozenset(self._dry_run("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
+        return CheckedSet(self._dry_run("PUT", _path(each), {**each, "apiVersion": RESOURCE}) for each in self._others)
 
-    def refusals_to_delete_slices_of_others(self) -> frozenset[str]:
+    def refusals_to_delete_slices_of_others(self) -> CheckedSet[str]:
         """Return the errors for deletions of the driver's slices of other nodes; '' for a deletion that is accepted."""
-        return frozenset(self._dry_run("DELETE", _path(each), None) for each in self._others)
+        return CheckedSet(self._dry_run("DELETE", _path(each), None) for each in self._others)
 
     @property
     def _others(self) -> list[Object]:

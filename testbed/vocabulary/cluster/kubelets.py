@@ -17,6 +17,7 @@ from testbed.errors import DriverFailed, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import budgets
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.pod import Pod
@@ -44,7 +45,7 @@ class Kubelets:
 
     world: World
 
-    def list_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
+    def list_claims(self, pod: Pod) -> dict[str, CheckedSet[Device]]:
         """Return the devices of each claim of a pod from PodResources List; {} for an unknown pod.
 
         A claim in another namespace than the pod has the name NAMESPACE/NAME.
@@ -55,14 +56,14 @@ class Kubelets:
         """Return True if PodResources List contains a pod."""
         return self._entry(pod, pod.node) is not None
 
-    def get_claims(self, pod: Pod) -> dict[str, frozenset[Device]]:
+    def get_claims(self, pod: Pod) -> dict[str, CheckedSet[Device]]:
         """Return the devices of each claim of a pod from PodResources Get."""
         return _devices(self._get(pod))
 
-    def list_shares(self, pod: Pod) -> frozenset[str]:
+    def list_shares(self, pod: Pod) -> CheckedSet[str]:
         """Return the share IDs of a pod's devices from PodResources List."""
         entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
-        return frozenset(device.share_id for device in _allocated(entry) if device.share_id)
+        return CheckedSet(device.share_id for device in _allocated(entry) if device.share_id)
 
     def cdi_ids(self, pod: Pod) -> frozenset[str]:
         """Return the CDI IDs of all devices of a pod's claims from PodResources Get."""
@@ -132,7 +133,7 @@ class Kubelets:
             found: podresources_v1_pb2.PodResources = lister.Get(wanted, timeout=_ANSWER).pod_resources
         return found
 
-    def _listed(self, pod: Pod, node: str) -> dict[str, frozenset[Device]]:
+    def _listed(self, pod: Pod, node: str) -> dict[str, CheckedSet[Device]]:
         return _devices(self._entry(pod, node) or podresources_v1_pb2.PodResources())
 
     def _entry(self, pod: Pod, node: str) -> podresources_v1_pb2.PodResources | None:
@@ -221,13 +222,13 @@ def _parsed(text: str) -> Any:
         raise _Unreadable(f"it is neither JSON nor YAML: {wrong}") from wrong
 
 
-def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, frozenset[Device]]:
+def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, CheckedSet[Device]]:
     found: dict[str, set[Device]] = {}
     for claim in _claims(pod):
         devices = (Device(each.driver_name, each.pool_name, each.device_name) for each in claim.claim_resources)
         home = "" if claim.claim_namespace == pod.namespace else f"{claim.claim_namespace}/"
         found.setdefault(f"{home}{claim.claim_name}", set()).update(devices)
-    return {name: frozenset(devices) for name, devices in found.items()}
+    return {name: CheckedSet(devices) for name, devices in found.items()}
 
 
 def _claims(pod: podresources_v1_pb2.PodResources) -> Iterator[podresources_v1_pb2.DynamicResource]:

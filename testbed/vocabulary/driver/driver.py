@@ -16,6 +16,7 @@ from testbed.models.driver.devices import Examples
 from testbed.models.driver_sections import Classes, SharedCapacity
 from testbed.models.names import full_name
 from testbed.vocabulary import budgets
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.driver import optional_devices, slice_checks
 from testbed.vocabulary.driver.declared_devices import Contradictions, too_few
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
@@ -71,9 +72,9 @@ class Driver:
             raise NothingToJudge(f"driver file {found.world.driver_file.name} has no {_IDENTITY}")
         return found
 
-    def own(self, devices: Iterable[Device]) -> frozenset[Device]:
+    def own(self, devices: Iterable[Device]) -> CheckedSet[Device]:
         """Return those of the devices that belong to this driver."""
-        return frozenset(device for device in devices if device.driver == self.name)
+        return CheckedSet(device for device in devices if device.driver == self.name)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -116,7 +117,7 @@ class Driver:
         return Contradictions(self.world.driver_file, self.nodes, self.pools, tuple(self._ordinary))
 
     @property
-    def devices(self) -> frozenset[Device]:
+    def devices(self) -> CheckedSet[Device]:
         """Return the devices of the DeviceClass on the nodes where the driver is expected, and of the network.
 
         DriverFailed if there is none.
@@ -126,7 +127,7 @@ class Driver:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} where it is expected")
         return found
 
-    def devices_on(self, node: str) -> frozenset[Device]:
+    def devices_on(self, node: str) -> CheckedSet[Device]:
         """Return the devices of the DeviceClass on a node.
 
         If there is none: NothingToJudge if the driver file declares network-attached devices, otherwise DriverFailed.
@@ -142,15 +143,13 @@ class Driver:
         """Return the UIDs of the slices of a node; a slice that is published again has a new UID."""
         return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
 
-    def slices_not_on(self, node: str) -> frozenset[str]:
-        """Return the UIDs of the slices of other nodes."""
-        return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) not in ("", node))
-
     def watch_pools(self, node: str) -> PoolWatch:
-        """Start to record the states of the pools on a node."""
+        """Start to record the states of the pools with devices on a node or of the network; DriverFailed if there is none."""
         version, slices = self.world.kube.resource_version(RESOURCE, "ResourceSlice"), tuple(self.world.slices())
-        here = tuple(pool.name for pool in pools(slices, self.name) if node in pool.nodes)
-        return PoolWatch(self.world, here, slices, version)
+        reached = [pool for pool in pools(slices, self.name) if node in pool.nodes or not pool.nodes]
+        if not any(pool.complete and pool.devices for pool in reached):
+            raise DriverFailed(f"the driver publishes no complete pool with devices for node {node}")
+        return PoolWatch(self.world, tuple(pool.name for pool in reached), slices, version)
 
     def should_lose_slices(self, slices: frozenset[str], node: str) -> Driver:
         """Wait until these slices of a node are deleted."""
@@ -176,9 +175,11 @@ class Driver:
         eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, _NOT_REPUBLISHED)
         return self
 
-    def devices_with_value(self, value: PublishedValue, node: str) -> frozenset[Device]:
+    def devices_with_value(self, value: PublishedValue, node: str) -> CheckedSet[Device]:
         """Return the devices on a node with this attribute or capacity."""
-        return frozenset(each for each in self.devices_on(node) if self.published_value(each, value.full_name) == value)
+        return CheckedSet(
+            each for each in self.devices_on(node) if self.published_value(each, value.full_name) == value
+        )
 
     def published_value(self, device: Device, attribute: str) -> PublishedValue:
         """Return an attribute or a capacity of a device; a name without domain has the driver's."""
@@ -196,11 +197,11 @@ class Driver:
         """Return the value of the driver file's identity attribute, which no other device has."""
         return self.published_value(device, self._identity_attribute)
 
-    def devices_named_in(self, status: object) -> frozenset[Device]:
+    def devices_named_in(self, status: object) -> CheckedSet[Device]:
         """Return the devices whose identity occurs anywhere in a status."""
         words = set(re.findall(r"[^\s\"'{}\[\],]+", str(status)))
         known = devices_by_attribute(self.world.slices(), self.name, self._identity_attribute)
-        return frozenset(device for value, device in known.items() if value in words)
+        return CheckedSet(device for value, device in known.items() if value in words)
 
     @property
     def examples(self) -> Examples:
@@ -313,8 +314,8 @@ class Driver:
             )
         return self.world.driver_file.identity_attribute
 
-    def _of_the_class_on(self, *nodes: str) -> frozenset[Device]:
-        return frozenset(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)
+    def _of_the_class_on(self, *nodes: str) -> CheckedSet[Device]:
+        return CheckedSet(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)
 
     @property
     def _ordinary(self) -> list[Pool]:

@@ -1,15 +1,25 @@
-"""The states of pools during a change of hardware or an update of the driver, as schedulers could see them."""
+"""The states of pools during a change of hardware, or during a restart or update of the driver, as schedulers could see them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.drivers.published.pool_transitions import PoolState, pool_states
+from testbed.drivers.published.pool_transitions import (
+    PoolState,
+    lost_devices,
+    pool_states,
+    slices_over_time,
+    versions,
+)
 from testbed.drivers.published.slices import Device
+from testbed.errors import DriverFailed
 from testbed.kube.client import Object
+from testbed.vocabulary import budgets
 from testbed.vocabulary.world import RESOURCE, World
+from testbed.waiting import NotYet, eventually
 
-_SETTLING = 1.0  # seconds until the last writes of a change are observed
+_SETTLING = 1.0  # seconds in which the last writes of a change are made
 
 
 @dataclass(frozen=True)
@@ -23,24 +33,41 @@ class PoolWatch:
 
     @property
     def lost_devices(self) -> tuple[Device, ...]:
-        """Return the devices from the start that were missing from a later complete state, sorted."""
-        return tuple(sorted(device for pool in self.pools for device in self._lost(pool)))
+        """Return the devices from the start that were missing from a later complete state, or whose pool vanished, sorted."""
+        events, driver = self._events(), self.world.driver_file.driver
+        lost = ((pool, name) for pool in self.pools for name in lost_devices(self.before, events, driver, pool))
+        return tuple(sorted(Device(driver, pool, name) for pool, name in lost))
+
+    @property
+    def replaced_slices(self) -> tuple[str, ...]:
+        """Return the names of the slices from the start that were deleted since, also if a slice of this name exists again, sorted."""
+        now = {each["metadata"]["uid"] for each in self.world.slices()}
+        mine = [each["metadata"] for each in self.before if each["spec"]["pool"]["name"] in self.pools]
+        return tuple(sorted(str(each["name"]) for each in mine if each["uid"] not in now))
 
     def states(self, pool: str) -> tuple[PoolState, ...]:
         """Return all complete states of a pool, from the start until now."""
-        driver = self.world.driver_file.driver
-        events = self.world.kube.watch(
+        return pool_states(self.before, self._events(), self.world.driver_file.driver, pool)
+
+    def _events(self) -> Sequence[Object]:
+        """Return the events since the start. Wait until they include the current slices, which prove that none is missing."""
+        return eventually(self._complete_events, "the watch of ResourceSlices to show the current ones", budgets.POOL)
+
+    def _complete_events(self) -> Sequence[Object]:
+        now = versions(self.world.slices())
+        watched = self.world.kube.watch(
             RESOURCE,
             "ResourceSlice",
             seconds=_SETTLING,
-            fieldSelector=f"spec.driver={driver}",
+            fieldSelector=f"spec.driver={self.world.driver_file.driver}",
             resourceVersion=self.version,
         )
-        return pool_states(self.before, events, driver, pool)
-
-    def _lost(self, pool: str) -> set[Device]:
-        seen = [frozenset(each.names) for each in self.states(pool)]
-        return {Device(self.world.driver_file.driver, pool, name) for now in seen for name in seen[0] - now}
+        events = list(watched)
+        if not any(versions(slices) == now for slices in slices_over_time(self.before, events)):
+            raise NotYet(
+                f"{len(events)} events since resource version {self.version}, the last slices are not among them"
+            )
+        return events
 
 
 @dataclass(frozen=True)
@@ -52,8 +79,11 @@ class PoolChange:
 
     @property
     def states(self) -> tuple[PoolState, ...]:
-        """Return all complete states of the pool, from before the change until now."""
-        return self.seen.states(self.pool)
+        """Return all complete states of the pool, from before the change until now. Raise DriverFailed if the change is not among them."""
+        seen = self.seen.states(self.pool)
+        if len(seen) < 2:
+            raise DriverFailed(f"pool {self.pool} was never complete with other devices\n  last seen: {seen}")
+        return seen
 
     @property
     def intermediate_states(self) -> tuple[PoolState, ...]:

@@ -12,6 +12,7 @@ from testbed.drivers.published.slices import Device, devices_by_attribute, devic
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
@@ -72,7 +73,7 @@ class Container:
     name: str
 
     @property
-    def devices(self) -> frozenset[Device]:
+    def devices(self) -> CheckedSet[Device]:
         """Return the devices of the claims, or of their requests, that the container refers to."""
         spec = self.pod.object["spec"]
         mine = next(
@@ -80,15 +81,15 @@ class Container:
         )
         claims = self.pod.claims
         refers = mine.get("resources", {}).get("claims", ())
-        return frozenset(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
+        return CheckedSet(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
 
     @property
-    def extended_devices(self) -> frozenset[Device]:
+    def extended_devices(self) -> CheckedSet[Device]:
         """Return the devices for the container's extended resources."""
         status = self.pod.object.get("status", {}).get("extendedResourceClaimStatus", {})
         claim, mappings = self.pod.extended_claim, status.get("requestMappings", ())
         mine = [each["requestName"] for each in mappings if each["containerName"] == self.name]
-        return frozenset(device for request in mine if claim for device in claim.devices_of(request))
+        return CheckedSet(device for request in mine if claim for device in claim.devices_of(request))
 
     @property
     def seen_devices(self) -> SeenDevices:
@@ -112,25 +113,25 @@ class Container:
         return Settings(f"container {self.name} of pod {self.pod.name}", found)
 
     @property
-    def environment(self) -> frozenset[str]:
+    def environment(self) -> CheckedSet[str]:
         """Return the environment variables without HOSTNAME, the mount points and the device nodes.
 
         Values of variables are replaced by digests: they may be secrets, and reports show comparisons.
         """
         variables, _, paths = self._output(("sh", "-c", _PRINT_ENVIRONMENT)).partition("\n\n")
         others = [line for line in variables.split("\n") if not line.startswith("HOSTNAME=")]
-        return frozenset(map(_with_digest, others)) | frozenset(paths.splitlines())
+        return CheckedSet((*map(_with_digest, others), *paths.splitlines()))
 
     @property
-    def environment_names(self) -> frozenset[str]:
+    def environment_names(self) -> CheckedSet[str]:
         """Return the same without the values of variables: a claim may replace values, such as that of PATH."""
-        return frozenset(line.partition("=")[0] for line in self.environment)
+        return CheckedSet(line.partition("=")[0] for line in self.environment)
 
     @property
-    def metadata_files(self) -> frozenset[str]:
+    def metadata_files(self) -> CheckedSet[str]:
         """Return the device metadata files, relative to the folder that all drivers use."""
         script = f"cd {device_metadata.FOLDER} 2>/dev/null && ls -d */*/*/* || true"
-        return frozenset(self._output(("sh", "-c", script)).split())
+        return CheckedSet(self._output(("sh", "-c", script)).split())
 
     def metadata(self, request: str) -> Metadata:
         """Return the driver's metadata for a request, such as resourceclaims/my-claim/my-request."""

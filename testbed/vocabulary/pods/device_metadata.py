@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
 from testbed.kube.client import Object
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.driver.published_values import with_domains
 
 FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
@@ -47,9 +48,9 @@ class Metadata:
         return str(self.content.get("podClaimName", ""))
 
     @property
-    def devices(self) -> frozenset[Device]:
+    def devices(self) -> CheckedSet[Device]:
         """Return the devices of the request."""
-        return frozenset(Device(each["driver"], each["pool"], each["name"]) for each in self._devices())
+        return CheckedSet(Device(each["driver"], each["pool"], each["name"]) for each in self._devices())
 
     def attributes(self, device: Device) -> dict[str, Object]:
         """Return the attributes of a device by their full names, with their values as in a ResourceSlice."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.diagnosis import (
@@ -89,16 +90,16 @@ class Pod:
         return Claim(self.world, self.namespace, made["resourceClaimName"]) if made else None
 
     @property
-    def extended_requests(self) -> frozenset[tuple[str, str, str]]:
+    def extended_requests(self) -> CheckedSet[tuple[str, str, str]]:
         """Return container, resource and name of each request in that claim, from the pod's status."""
         made = self.object.get("status", {}).get("extendedResourceClaimStatus", {})
         found = made.get("requestMappings", ())
-        return frozenset((each["containerName"], each["resourceName"], each["requestName"]) for each in found)
+        return CheckedSet((each["containerName"], each["resourceName"], each["requestName"]) for each in found)
 
     @property
-    def devices(self) -> frozenset[Device]:
+    def devices(self) -> CheckedSet[Device]:
         """Return the devices that are allocated to the claims."""
-        return frozenset(device for claim in self.claims.values() for device in claim.devices)
+        return CheckedSet(device for claim in self.claims.values() for device in claim.devices)
 
     @property
     def seen_devices(self) -> SeenDevices:

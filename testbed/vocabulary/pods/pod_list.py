@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Self
+
 from testbed.drivers.published.slices import Device
+from testbed.vocabulary.checked_sets import CheckedSet, NothingToCompare
 from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod import Pod
 
@@ -11,6 +15,13 @@ class Pods(tuple[Pod, ...]):
     """Several pods. Verbs apply to each; properties are of all together or by the pods' names."""
 
     __slots__ = ()
+
+    def __new__(cls, pods: Iterable[Pod]) -> Self:
+        """Return the pods. Raise NothingToCompare if there is none: every comparison of their devices would pass."""
+        made = super().__new__(cls, pods)
+        if not made:
+            raise NothingToCompare("expected pods to judge, but there is none")
+        return made
 
     def should_run(self) -> Pods:
         """Wait until all run."""
@@ -37,31 +48,31 @@ class Pods(tuple[Pod, ...]):
         """Return the container of this name in each pod."""
         return tuple(pod.container(name) for pod in self)
 
-    def seen_by(self, container: str) -> dict[str, frozenset[Device]]:
+    def seen_by(self, container: str) -> dict[str, CheckedSet[Device]]:
         """Return the devices that the container of this name sees in each pod, by the pods' names."""
         return {pod.name: pod.container(container).seen_devices for pod in self}
 
     @property
-    def all_devices(self) -> frozenset[Device]:
+    def all_devices(self) -> CheckedSet[Device]:
         """Return the devices that are allocated to all pods together."""
-        return frozenset(device for pod in self for device in pod.devices)
+        return CheckedSet(device for pod in self for device in pod.devices)
 
     @property
-    def nodes(self) -> frozenset[str]:
+    def nodes(self) -> CheckedSet[str]:
         """Return the nodes that the pods are bound to."""
-        return frozenset(pod.node for pod in self)
+        return CheckedSet(pod.node for pod in self)
 
     @property
-    def claims(self) -> frozenset[str]:
+    def claims(self) -> CheckedSet[str]:
         """Return the names of all claims."""
-        return frozenset(claim.name for pod in self for claim in pod.claims.values())
+        return CheckedSet(claim.name for pod in self for claim in pod.claims.values())
 
     @property
-    def devices(self) -> dict[str, frozenset[Device]]:
+    def devices(self) -> dict[str, CheckedSet[Device]]:
         """Return the devices that are allocated to each pod, by the pods' names."""
         return {pod.name: pod.devices for pod in self}
 
     @property
-    def seen_devices(self) -> dict[str, frozenset[Device]]:
+    def seen_devices(self) -> dict[str, CheckedSet[Device]]:
         """Return the devices that the probe finds in each pod, by the pods' names."""
         return {pod.name: pod.seen_devices for pod in self}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self, TypeGuard
 
 from testbed.drivers.published.slices import Device
+from testbed.vocabulary.checked_sets import CheckedSet
 
 _SHOWN = 4
 _LINES = 500  # in which the most similar one is searched
@@ -66,7 +67,7 @@ class ProbeResult:
         return f"{printed}, {'some match' if self.devices else 'and none is similar'}"
 
 
-class SeenDevices(frozenset[Device]):
+class SeenDevices(CheckedSet[Device]):
     """The devices that containers see, with the probe results that show them."""
 
     probe_results: tuple[ProbeResult, ...]
@@ -78,8 +79,10 @@ class SeenDevices(frozenset[Device]):
         made.probe_results = every
         return made
 
-    def __repr__(self) -> str:
-        return repr(frozenset(self))
+    @property
+    def why_empty(self) -> str:
+        """Return the likely cause that the containers see no device."""
+        return _NO_DEVICE
 
     @property
     def who(self) -> str:
@@ -96,7 +99,7 @@ class SeenDevices(frozenset[Device]):
         return _names(self)
 
 
-class Settings(frozenset[str]):
+class Settings(CheckedSet[str]):
     """The settings of the driver file (one, other) that a container shows its device to have."""
 
     who: str
@@ -107,8 +110,10 @@ class Settings(frozenset[str]):
         made.who = who
         return made
 
-    def __repr__(self) -> str:
-        return repr(frozenset(self))
+    @property
+    def why_empty(self) -> str:
+        """Return the likely cause that the container shows no setting."""
+        return _NO_SETTING
 
     @property
     def named(self) -> str:
@@ -139,7 +144,7 @@ class ProbeResults:
 def explain_comparison(op: str, left: object, right: object) -> list[str]:
     """Explain a failed comparison of devices or settings, in lines; [] for other comparisons."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        wrong = [each for each in left if each in right and left[each] != right[each]]
+        wrong = [each for each in left if each in right and not _are_same(left[each], right[each])]
         found = explain_comparison(op, left[wrong[0]], right[wrong[0]]) if wrong else []
         return [*found, *([f"  and {len(wrong) - 1} more that differ"] if found and wrong[1:] else [])]
     if op == "==" and isinstance(left, SeenDevices | Settings) and isinstance(right, type(left)):
@@ -177,7 +182,7 @@ def _explain_difference(one: SeenDevices | Settings, other: SeenDevices | Settin
 
 def _explain_settings(shown: Settings, wanted: frozenset[str] | set[str]) -> list[str]:
     surplus = shown - wanted
-    cause = _SURPLUS_SETTING if wanted <= shown else _OTHER_SETTING if surplus else _NO_SETTING
+    cause = _SURPLUS_SETTING if not wanted - shown else _OTHER_SETTING if surplus else _NO_SETTING
     setting = f"the setting {_quoted(wanted)}" if wanted else "no setting"
     return [
         f"expected {shown.who} to show {setting} of spec.configuration; it shows {shown.named}",
@@ -217,6 +222,12 @@ def _name(line: str) -> str:
     """Return what stands before the value."""
     found = _NAME.match(line.strip())
     return found[0] if found else ""
+
+
+def _are_same(one: object, other: object) -> bool:
+    """Return True if two values are equal, also if both are empty sets."""
+    plain = (frozenset(each) if isinstance(each, CheckedSet) else each for each in (one, other))
+    return next(plain) == next(plain)
 
 
 def _are_devices(what: object) -> TypeGuard[frozenset[Device]]:

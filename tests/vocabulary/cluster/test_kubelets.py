@@ -18,6 +18,7 @@ from testbed.errors import CommandFailed, DriverFailed, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2 as messages
 from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
 from testbed.process import Completed
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.cluster.kubelets import Kubelets, value
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
@@ -115,7 +116,7 @@ def test_the_devices_of_a_pod_are_listed_by_claim(kubelets: Kubelets) -> None:
     assert kubelets.list_claims(pod) == kubelets.get_claims(pod) == {"c": {Device(DRIVER, "node-1", "gpu-0")}}
     assert kubelets.list_claims(plain) == {}
     assert kubelets.cdi_ids(pod) == {"d.example/device=a"}
-    assert kubelets.list_shares(pod) == frozenset()
+    assert kubelets.list_shares(pod) == NONE
 
 
 def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> None:
@@ -177,7 +178,7 @@ def _with(kubelets: Kubelets, node: Node) -> Kubelets:
 
 
 def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
-    assert kubelets.cdi_files("node-1") == frozenset()
+    assert kubelets.cdi_files("node-1") == NONE
     (cdi / "one.json").write_text(FILE)
     (cdi / "two more.yaml").write_text("kind: d.example/other\ndevices: [{name: a}]\n")
 
@@ -214,7 +215,7 @@ def test_an_unreadable_cdi_file_blames_the_driver_only_if_its_ids_are_missing(
 ) -> None:
     pod = Pod(kubelets.world, "here", "p")
     (cdi / "somebody.json").write_text(text)
-    assert kubelets.defined_cdi_ids("node-1") == frozenset()
+    assert kubelets.defined_cdi_ids("node-1") == NONE
     with pytest.raises(
         DriverFailed,
         match=f"no CDI file on node-1 defines d.example/device=a(?s:.*)somebody.json is unreadable: .*{why}",
@@ -237,7 +238,7 @@ def test_files_that_no_runtime_reads_are_ignored(kubelets: Kubelets, cdi: Path) 
     (cdi / "one.json.new").write_text('{"kind": ')
     (cdi / ".two.json").write_text('{"kind": ')
     (cdi / "folder.json").mkdir()
-    assert kubelets.cdi_files("node-1") == kubelets.defined_cdi_ids("node-1") == frozenset()
+    assert kubelets.cdi_files("node-1") == kubelets.defined_cdi_ids("node-1") == NONE
 
 
 def test_a_cdi_file_may_be_removed_before_it_is_read(kubelets: Kubelets, cdi: Path) -> None:

@@ -10,6 +10,7 @@ from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.models.driver.devices import Identity
 from testbed.models.driver_file import load_companions
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.driver.published_values import PublishedValue
 from testbed.vocabulary.observing.observation import NotObserved
@@ -40,16 +41,6 @@ def test_a_device_in_two_slices_of_a_pool_is_a_duplicate(world: Make) -> None:
     assert driver.duplicate_devices[0] == Device(cluster.DRIVER, "node-1", "gpu-0")
     assert len(driver.duplicate_devices) == len(driver.devices) == 8
     assert driver.incomplete_pools == ()
-
-
-def test_slices_of_other_nodes(world: Make) -> None:
-    made = world()
-    kube = cast("FakeKube", made.kube)
-    for node in cluster.NODES:
-        kube.objects["ResourceSlice", "default", f"slice-{node}"]["metadata"]["uid"] = f"uid-{node}"
-    network = {key: value for key, value in cluster.slice_spec("fabric", 1).items() if key != "nodeName"}
-    kube.put("ResourceSlice", "slice-fabric", spec=network, metadata={"uid": "uid-fabric"})
-    assert Driver(made).slices_not_on("node-1") == {"uid-node-2"}
 
 
 def test_the_attributes_of_a_device_have_full_names(world: Make) -> None:
@@ -129,7 +120,7 @@ def test_the_published_values_of_a_device(world: Make) -> None:
         == PublishedValue(cluster.DRIVER, "uuid", '"node-2-uuid-3"')
     )
     assert driver.devices_with_value(driver.identity(device), "node-2") == {device}
-    assert driver.devices_with_value(driver.identity(device), "node-1") == frozenset()
+    assert driver.devices_with_value(driver.identity(device), "node-1") == NONE
 
 
 @pytest.mark.parametrize("identity", [None, Identity(attribute="uuid", scope="node")])
@@ -172,7 +163,7 @@ def test_devices_are_found_by_their_identities_in_a_status(world: Make) -> None:
         Device(cluster.DRIVER, "node-1", "gpu-1"),
         Device(cluster.DRIVER, "node-2", "gpu-0"),
     }
-    assert driver.devices_named_in(None) == frozenset()
+    assert driver.devices_named_in(None) == NONE
 
 
 def test_devices_of_other_classes_do_not_count(world: Make) -> None:

@@ -9,6 +9,7 @@ from testbed.conformance.verdicts import verdict_for
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
 from testbed.models.requirement_enums import Verdict
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.pods.device_metadata import read
 
 DEVICE = {"driver": "d", "pool": "n", "name": "gpu-0", "attributes": {"model": {"string": "F100"}}}
@@ -74,4 +75,4 @@ def test_a_file_that_does_not_match_its_schema_blames_the_driver(part: Any, prob
 
 def test_optional_fields_may_be_missing() -> None:
     found = read(json.dumps({"apiVersion": FILE["apiVersion"], "requests": [{"name": "r", "devices": None}]}), "x")
-    assert (found.claim, found.generation, found.devices) == (("", "", ""), 0, frozenset())
+    assert (found.claim, found.generation, found.devices) == (("", "", ""), 0, NONE)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed.drivers.published.slices import Device
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
 from testbed.vocabulary.world import World
@@ -21,7 +22,7 @@ def test_the_devices_that_one_container_of_each_pod_sees(world: Make) -> None:
     pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
     seen = frozenset({Device(cluster.DRIVER, "node-1", "gpu-0")})
     assert pods.seen_devices == pods.seen_by("one") == {"a": seen, "b": seen}
-    assert pods.seen_by("other") == {"a": frozenset(), "b": frozenset()}
+    assert pods.seen_by("other") == {"a": NONE, "b": NONE}
 
 
 def test_the_properties_of_several_pods(world: Make) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import World
@@ -42,8 +43,8 @@ def _with_health(*health: str) -> Any:
 
 def test_a_pod_without_extended_resources_has_no_claim_for_them(pod: Callable[..., Pod]) -> None:
     plain = pod()
-    assert (plain.extended_claim, plain.extended_requests) == (None, frozenset())
-    assert plain.container("c").extended_devices == frozenset()
+    assert (plain.extended_claim, plain.extended_requests) == (None, NONE)
+    assert plain.container("c").extended_devices == NONE
 
 
 def test_a_pod_has_a_claim_for_its_extended_resources(pod: Callable[..., Pod]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.published.slices import Device
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.pods.probe_results import (
     ProbeResult,
     SeenDevices,
@@ -151,9 +152,9 @@ def test_the_output_of_a_probe_is_evidence_without_possible_secrets(
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
-        assert pod.container("cat").settings == frozenset()
+        assert pod.container("cat").settings == NONE
         kube.outputs["first/cat"] = "GPU=1\nDB_PASSWORD=hunter2\nAPI_TOKEN: c2Vj\n"
-        assert pod.seen_devices == frozenset()
+        assert pod.seen_devices == NONE
         scenario.capture(tmp_path)
         assert (tmp_path / "probe/first.cat.settings.txt").exists()
         assert (

@@ -1,0 +1,86 @@
+"""Drivers whose slices change or vanish for a moment without a reason, or have no devices."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from fake_driver.publishing.publisher import Publisher
+from fake_driver.publishing.slices import Object
+from fake_driver.roles.node_driver import Parts
+
+_SECONDS_UNTIL_READY = 1.0  # after the first publication
+_SECONDS_BETWEEN = 2.0
+
+
+def pools_without_devices(parts: Parts) -> Parts:
+    """Each pool is complete, but its slices have no devices."""
+    return replace(parts, alter_slices=lambda wanted: [_emptied(each) for each in wanted])
+
+
+def rewrites_slices_in_place(parts: Parts) -> Parts:
+    """A moment after its start, the driver removes all devices from its slices and adds them again. The slices keep their UIDs."""
+    return replace(parts, publisher=_EmptiesOnce)
+
+
+def publishes_again_and_again(parts: Parts) -> Parts:
+    """Every two seconds, the driver deletes its slices and creates the same slices again."""
+    return replace(parts, publisher=_DeletesAgainAndAgain)
+
+
+class _Disturbed(Publisher):
+    """A publisher that calls `_disturb` when its slices have been there for a moment; the base class of mutants."""
+
+    _is_scheduled = _is_due = False
+
+    def _disturb(self) -> None:
+        raise NotImplementedError
+
+    def _reconcile(self) -> None:
+        if self._is_due:
+            self._is_due = False
+            self._disturb()
+            self._is_own_change = True
+        super()._reconcile()
+        if self.published.is_set() and not self._is_scheduled:
+            self._schedule(_SECONDS_UNTIL_READY)
+
+    def _schedule(self, seconds: float) -> None:
+        self._is_scheduled = True
+        timer = threading.Timer(seconds, self._let_it_begin)
+        timer.daemon = True
+        timer.start()
+
+    def _let_it_begin(self) -> None:
+        self._is_due = True
+        self.refresh()
+
+
+class _EmptiesOnce(_Disturbed):
+    _is_empty = False
+
+    def _wanted(self) -> list[Object]:
+        wanted = super()._wanted()
+        return [_emptied(each) for each in wanted] if self._is_empty else wanted
+
+    def _disturb(self) -> None:
+        self._is_empty = True
+        try:
+            self._write()
+        finally:
+            self._is_empty = False
+
+
+class _DeletesAgainAndAgain(_Disturbed):
+    def _disturb(self) -> None:
+        for old in list(self._cache.slices.values()):
+            self._api.delete(self._path(old), uid=old["metadata"]["uid"])
+            self._cache.record_delete(old)
+        self._schedule(_SECONDS_BETWEEN)
+
+
+def _emptied(slice_: Object) -> Object:
+    return {**slice_, "spec": {**slice_["spec"], "devices": []}} if slice_["spec"].get("devices") else slice_
+
+
+ALL = (pools_without_devices, rewrites_slices_in_place, publishes_again_and_again)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fake_driver.mutants import slice_changes
+
+if TYPE_CHECKING:
+    from tests.fake_driver.fake_api import FakeApi
+    from tests.fake_driver.mutants.conftest import Mutant, StartMutant
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_SECONDS_UNTIL_READY", "_SECONDS_BETWEEN"):
+        monkeypatch.setattr(slice_changes, name, 0.05)
+
+
+def _published(driver: Mutant, fake_api: FakeApi) -> Mutant:
+    fake_api.wait_until(driver.process._publisher.published.is_set)
+    return driver
+
+
+@pytest.mark.parametrize(("name", "devices"), [("", 4), ("pools-without-devices", 0)])
+def test_pools_without_devices(mutant: StartMutant, fake_api: FakeApi, name: str, devices: int) -> None:
+    _published(mutant(name), fake_api)
+    (spec,) = (each["spec"] for each in fake_api.slices.values())
+    assert (len(spec["devices"]), spec["pool"]["resourceSliceCount"]) == (devices, 1)
+
+
+def test_rewrites_slices_in_place(mutant: StartMutant, fake_api: FakeApi) -> None:
+    _published(mutant("rewrites-slices-in-place"), fake_api)
+    (before,) = fake_api.slices.values()
+    fake_api.wait_until(lambda: len(fake_api.writes) == 3)
+    (after,) = fake_api.slices.values()
+    assert [each.partition(" ")[0] for each in fake_api.writes] == ["POST", "PUT", "PUT"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert len(after["spec"]["devices"]) == 4
+
+
+def test_publishes_again_and_again(mutant: StartMutant, fake_api: FakeApi) -> None:
+    _published(mutant("publishes-again-and-again"), fake_api)
+    fake_api.wait_until(lambda: len(fake_api.writes) >= 5)
+    verbs = [each.partition(" ")[0] for each in fake_api.writes]
+    assert verbs[:5] == ["POST", "DELETE", "POST", "DELETE", "POST"]
