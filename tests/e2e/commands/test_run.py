@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 
+from ci import find_canaries
 from testbed import folders
+from testbed.redaction import MARK
 from testbed.waiting import Budget, eventually_true
+from tests.e2e.commands.canaries import Canaries
 
 RUN = [sys.executable, "-m", "testbed.cli.main", "run"]
-MUTANT = folders.data("manifests") / "drivers/mutants/fake-gpu-shares-one-device.yaml"
 STARTED = Budget("suites started", 60, "the testbed comes up before")
 
 
@@ -31,11 +35,10 @@ def verdicts(report: Path) -> dict[str, str]:
     return {each["id"]: each["verdict"] for each in content["requirements"]}
 
 
-def dra_run(report: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+def dra_run(report: Path, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `dra-testbed run` as a user would."""
-    return subprocess.run(
-        [*RUN, "--report", str(report), *argv], capture_output=True, text=True, timeout=300, check=False
-    )
+    words, env = [*RUN, "--report", str(report), *argv], {**os.environ, **variables}
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=env)
 
 
 def test_the_fake_driver_passes_the_selected_tests(tmp_path: Path) -> None:
@@ -49,12 +52,45 @@ def test_the_fake_driver_passes_the_selected_tests(tmp_path: Path) -> None:
     assert ElementTree.parse(tmp_path / "report/junit.xml").getroot() is not None
 
 
-def test_a_driver_that_gives_all_claims_the_same_device_fails_that_requirement(tmp_path: Path) -> None:
-    done = dra_run(tmp_path / "report", "--driver", str(MUTANT), "-k", "two_claims_from_one_template")
+@dataclass(frozen=True)
+class FailedRun:
+    """A run with a wrong driver, the canaries in it, and the folder with all that it wrote."""
 
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert verdicts(tmp_path / "report")["CLAIM-001"] == "fail"
-    assert list((tmp_path / "report/evidence/CLAIM-001").iterdir())
+    code: int
+    output: str
+    canaries: Canaries
+    artifacts: Path
+
+    def has_redacted(self, pattern: str) -> bool:
+        """Return True if a credential was removed from an artifact whose path matches."""
+        return any(MARK in each.read_text() for each in self.artifacts.rglob(pattern) if each.is_file())
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> FailedRun:
+    """Run a driver that fails, in an environment full of credentials."""
+    canaries, artifacts = Canaries(), tmp_path_factory.mktemp("artifacts")
+    driver = canaries.driver_file(tmp_path_factory.mktemp("driver"))
+    argv = ["--driver", str(driver), "-k", "two_claims_from_one_template"]
+    done = dra_run(artifacts / "report", *argv, CI_JOB_TOKEN=canaries.harness)
+    (artifacts / "output.txt").write_text(done.stdout + done.stderr)
+    return FailedRun(done.returncode, done.stdout + done.stderr, canaries, artifacts)
+
+
+def test_a_driver_that_gives_all_claims_the_same_device_fails_that_requirement(failed: FailedRun) -> None:
+    assert failed.code == 1, failed.output
+    assert verdicts(failed.artifacts / "report")["CLAIM-001"] == "fail"
+    assert list((failed.artifacts / "report/evidence/CLAIM-001").iterdir())
+
+
+def test_no_artifact_of_a_failed_run_contains_a_credential(failed: FailedRun) -> None:
+    assert find_canaries.main([str(failed.artifacts), *failed.canaries.all]) == 0
+
+
+@pytest.mark.parametrize("pattern", ["pods.yaml", "resourceclaims.yaml", "events.txt", "logs/*", "probe/*", "driver/*"])
+def test_the_credentials_were_in_the_evidence(failed: FailedRun, pattern: str) -> None:
+    """The control of the test above: something had to be removed."""
+    assert failed.has_redacted(pattern)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
