@@ -71,7 +71,7 @@ class DownloadSource:
     def _mirror_is_trustworthy(self) -> bool:
         """Return True if nothing on the way can change files without a digest: https, or a server on this host."""
         address = urlsplit(self.mirror)
-        return address.scheme in ("https", "") or address.hostname in ("localhost", "127.0.0.1", "::1")
+        return not self.mirror or address.scheme == "https" or address.hostname in ("localhost", "127.0.0.1", "::1")
 
     def _mirrored(self, url: str) -> str:
         return f"{self.mirror}/{url.split('://', 1)[1]}" if self.mirror else url
@@ -152,10 +152,11 @@ class DownloadSource:
                 response = pool.request(
                     "GET", url, headers=headers, preload_content=False, decode_content=False,
                     timeout=urllib3.Timeout(connect=self.limits.connect, read=self.limits.read),
-                    retries=urllib3.Retry(0, redirect=5),
+                    retries=urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5),
                 )  # fmt: skip
                 try:
                     _check_status(response.status, url, site)
+                    _check_redirects(response, url)
                     yield response
                 finally:
                     response.close()
@@ -172,6 +173,13 @@ def _check_status(status: int, url: str, site: str) -> None:
         raise Unavailable(f"{site}: {_unreachable[site]}")
     if status not in (200, 206, 416):
         raise Unavailable(f"{url}: HTTP {status}")
+
+
+def _check_redirects(response: urllib3.BaseHTTPResponse, url: str) -> None:
+    """Raise Unavailable if an address with https leads to one without, because the file or its checksum could be replaced on the way."""
+    passed = response.retries.history if response.retries else ()
+    if url.startswith("https:") and any((each.redirect_location or "").startswith("http:") for each in passed):
+        raise Unavailable(f"{url}: redirects to an address without https")
 
 
 def _cache(part: Path, programs: list[Program], request: FetchRequest) -> None:

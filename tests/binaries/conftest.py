@@ -139,6 +139,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     statuses: dict[str, int] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
     cut_after: int = 0
     cuts_left: int = 0
     resumable: bool = True
@@ -162,6 +163,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site, asked_range = self.site, self.headers.get("Range", "")
         site.requests.append(f"{self.path} {asked_range}".strip())
+        if self.path in site.redirects:
+            self.send_response(302)
+            self.send_header("Location", site.redirects[self.path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         content = site.files.get(self.path)
         status = site.statuses.get(self.path, 200 if content is not None else 404)
         if content is None or status != 200:

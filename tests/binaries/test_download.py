@@ -4,10 +4,13 @@ import gzip
 import io
 import os
 import socket
+import ssl
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ import pytest
 from testbed.binaries import download, peers
 from testbed.binaries.download import DownloadSource, Limits
 from testbed.binaries.sources import Unavailable
+from testbed.providers.local.certificates import Authority
 
 KUBELET = "dl.k8s.io/v1.37.1/bin/linux/amd64/kubelet"
 SCHEDULER = "dl.k8s.io/v1.37.1/bin/linux/amd64/kube-scheduler"
@@ -249,9 +253,65 @@ def test_programs_that_upstream_does_not_publish_are_not_requested(
     assert site.paths == []
 
 
-def test_a_mirror_without_https_is_refused_for_files_without_a_digest(record_request: Callable[..., Any]) -> None:
-    source = DownloadSource(mirror="http://mirror.example")
-    with pytest.raises(
-        Unavailable, match=r"kubelet has no sha256 in the lock file, and the mirror http://mirror\.example"
-    ):
+@pytest.mark.parametrize("mirror", ["http://mirror.example", "mirror.example", "ftp://mirror.example"])
+def test_a_mirror_without_https_is_refused_for_files_without_a_digest(
+    record_request: Callable[..., Any], mirror: str
+) -> None:
+    source = DownloadSource(mirror=mirror)
+    with pytest.raises(Unavailable, match=f"kubelet has no sha256 in the lock file, and the mirror {mirror} is not"):
         source.fetch(record_request("kubelet").request)
+
+
+def test_a_redirect_is_followed_also_when_a_download_is_resumed(site: Any, record_request: Callable[..., Any]) -> None:
+    """Release pages redirect every download to the server that stores it."""
+    site.publish(f"stored/{KUBELET}", CONTENT)
+    site.redirects = {f"/{KUBELET}{end}": f"/stored/{KUBELET}{end}" for end in ("", ".sha256")}
+    site.cut_after, site.cuts_left = 100_000, 1
+    recorded = record_request("kubelet")
+
+    DownloadSource().fetch(recorded.request)
+
+    assert recorded.cached == {"kubelet": CONTENT}
+    assert site.requests[-1] == f"/stored/{KUBELET} bytes=100000-"
+
+
+@pytest.fixture
+def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Any) -> Iterator[str]:
+    """Serve https with a trusted certificate, and redirect each request to the site, which has no https."""
+
+    class Redirect(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", f"{site.address}{self.path}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the signature of http.server
+            pass
+
+    authority = Authority("test")
+    certificate, key = authority.issue("mirror", names=["127.0.0.1"]).write(tmp_path, "mirror")
+    authority.pair.write(tmp_path, "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Redirect)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield f"https://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_site_that_redirects_to_an_address_without_https_is_refused(
+    redirecting: str, site: Any, record_request: Callable[..., Any]
+) -> None:
+    site.publish(KUBELET, CONTENT)
+    recorded = record_request("kubelet")
+
+    with pytest.raises(Unavailable, match="redirects to an address without https"):
+        DownloadSource(mirror=redirecting).fetch(recorded.request)
+
+    assert not recorded.cached
