@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci.mutants import __main__ as program
-from ci.mutants import dead, dead_page, known, page
+from ci.mutants import dead, dead_page, dead_runs, known, page
 from ci.mutants.dead import CASES, NO_ANSWER, UNJUDGED, MayPass, Reasons
 from ci.mutants.dead_page import DEAD
 from ci.mutants.digest import digest
@@ -15,7 +15,9 @@ from ci.mutants.matrix import MutantResult, State
 from testbed.conformance import Requirement
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import E2E, MUST
+from testbed.models.report import RequirementReport
 from testbed.models.requirement_enums import Subject, Verdict
+from testbed.models.run_request import RunRequest
 
 ONLY, REFUSES = "registers-only", "refuses-everything"
 
@@ -34,6 +36,13 @@ MAY_PASS = Reasons(
 
 def seen(result: str, requirement: str = "A-001", mutant: str = ONLY, by: str = "") -> MutantResult:
     return MutantResult(mutant, requirement, result, "why", digest=by)
+
+
+def row(identity: str, verdict: Verdict) -> RequirementReport:
+    named = {"id": identity, "sentence": "It works.", "level": MUST, "tier": E2E, "source": "here"}
+    return RequirementReport.model_validate(
+        {**named, "verdict": verdict, "message": "expected it to work\n  last seen: no"}
+    )
 
 
 def test_every_case_is_a_mutant() -> None:
@@ -146,6 +155,25 @@ def test_a_pass_on_the_page_without_a_reason_fails_the_check(
     program.write(FEW, none, state)
     assert program.check(FEW) == 1
     assert "pass without a reason: A-001 on registers-only" in capsys.readouterr().err
+
+
+def test_what_has_no_answer_is_repeated_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[str], int | str, str]] = []
+
+    def run_suites(request: RunRequest, entries: list[Entry]) -> dict[str, RequirementReport]:
+        ids = [each.requirement.id for each in entries]
+        asked.append((ids, request.workers, request.report.name))
+        verdicts = {"A-001": Verdict.FAIL, "A-002": Verdict.BLOCKED if len(asked) == 1 else Verdict.PASS}
+        return {name: row(name, verdicts[name]) for name in ids}
+
+    monkeypatch.setattr(dead_runs, "_run_suites", run_suites)
+    state = State(tmp_path / "dead.jsonl")
+    dead_runs._run_case("testbed", ONLY, dead.plan(FEW)[ONLY], state, tmp_path / "case", 0.1, {})
+    assert asked == [(["A-001", "A-002"], dead_runs._WORKERS, "case"), (["A-002"], 0, "A-002")]
+    assert {name: (each.result, each.message) for (_, name), each in state.read().items()} == {
+        "A-001": ("fail", "expected it to work"),
+        "A-002": ("pass", "expected it to work"),
+    }
 
 
 def test_every_reason_is_a_sentence() -> None:
