@@ -17,6 +17,7 @@ from pathlib import Path
 
 from testbed import process
 from testbed.errors import TestbedError
+from testbed.providers.disk_guard import deny_disks
 from testbed.waiting import Budget, NotYet, eventually
 
 ROOT = Path("/sys/fs/cgroup")
@@ -42,7 +43,7 @@ def testbed_of(path: str) -> str:
 def make(path: str) -> None:
     """Create the cgroup in every hierarchy of this host, with the controllers that a kubelet requires.
 
-    Processes in it may not open disks. That needs the device cgroup, which only cgroup v1 has.
+    Processes in it may not open disks, where the kernel can deny it.
     """
     try:
         with _lock():
@@ -54,7 +55,7 @@ def make(path: str) -> None:
                     folder.mkdir(exist_ok=True)
                     _fill_cpuset(folder)
                     _enable_for_children(folder, _disabled(folder))
-                _deny_disks(folder)
+                deny_disks(folder)
     except OSError as refused:
         raise TestbedError(
             f"cannot create cgroup {path}: {refused.strerror} ({refused.filename})",
@@ -156,13 +157,6 @@ def _fill_cpuset(folder: Path) -> None:
         mine = folder / file
         if mine.exists() and not (folder / "cgroup.controllers").exists() and not mine.read_text().strip():
             mine.write_text((folder.parent / file).read_text().strip())
-
-
-def _deny_disks(folder: Path) -> None:
-    """Deny reading and writing block devices. Creating them stays allowed, because runc allows it to every container."""
-    denied = folder / "devices.deny"
-    if denied.exists():
-        denied.write_text("b *:* rw")
 
 
 def _remove_tree(folder: Path) -> None:

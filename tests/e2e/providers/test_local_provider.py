@@ -73,6 +73,8 @@ def test_only_privileged_containers_see_pci_devices_and_disks_of_the_host(testbe
     assert kubectl("exec", "ordinary", "--", "ls", "/sys/devices/system/cpu/cpu0").ok
     assert kubectl("exec", "privileged", "--", "sh", "-c", HARDWARE, check=False).stdout
     assert kubectl("exec", "privileged", "--", "find", "/dev", "-type", "b").stdout == ""
+    opened = kubectl("exec", "privileged", "--", "sh", "-c", "mknod /disk b 7 0 && head -c 0 /disk", check=False)
+    assert "Operation not permitted" in opened.stderr
 
 
 def test_a_process_runs_on_a_node_without_an_image(testbed: Testbed, tmp_path: Path) -> None:
