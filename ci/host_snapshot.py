@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 PROGRAMS = re.compile(
-    r"(kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|etcd|containerd|containerd-shim-runc-v2|runc|unshare|nsenter)"
+    r"(kube-apiserver|kube-controller-manager|kube-scheduler|kube-proxy|kubelet|coredns|etcd|containerd|containerd-shim-runc-v2|runc|unshare|nsenter)"
 )
 STATE = Path(
     os.environ.get("DRA_TESTBED_STATE")

@@ -8,6 +8,7 @@ from testbed import folders
 from testbed.binaries import Lock, lock_for, minors, peers
 from testbed.binaries.toolchain import _locked, parse_version, required_version
 from testbed.errors import UsageError
+from testbed.providers.local.provider import LocalProvider
 
 MODULES = {
     "runc": "github.com/opencontainers/runc",
@@ -57,6 +58,11 @@ def test_each_program_is_built_from_the_locked_version(lock: Lock) -> None:
         assert f"require {module} v{program.version}\n" in go_mod
         assert program.package.startswith(module)
         assert f"{module} v{program.version} h1:" in (program.upstream.module_folder / "go.sum").read_text()
+
+
+@pytest.mark.parametrize("minor", minors())
+def test_each_minor_has_all_programs_of_a_local_cluster(minor: str) -> None:
+    assert set(LocalProvider().programs()) <= set(lock_for(minor).programs)
 
 
 def test_the_peers_of_the_bench_are_not_in_the_lock_of_a_minor() -> None:

@@ -40,6 +40,7 @@ class MadeClusterProcedure:
             self.create_cluster,
             self.wait_until_usable,
             self.install_driver,
+            self.check_components,
         )
 
     def expected_cluster(self, config: TestbedConfig) -> ExpectedCluster:
@@ -122,6 +123,15 @@ class MadeClusterProcedure:
         if context.resolved.drivers:
             self._report_host_access(context)
             install_drivers(context)
+
+    def check_components(self, context: Context) -> None:
+        """Raise an error if a component has exited meanwhile. No step waits for those that nodes and drivers do not need."""
+        exited = [part.name for part in context.cluster.components() if not part.alive]
+        if exited:
+            name = context.resolved.config.name
+            raise TestbedError(
+                f"{', '.join(exited)} of testbed {name} exited while it came up", hint=f"dra-testbed logs --name {name}"
+            )
 
     def _report_host_access(self, context: Context) -> None:
         """Say once what a driver of others may do on this host."""

@@ -47,6 +47,11 @@ class Addresses:
         return f"{self.first}.{self.octet}.0.2"
 
     @property
+    def resolver(self) -> str:
+        """The address of the nodes' resolver, on the control plane."""
+        return f"{self.first}.{self.octet}.0.3"
+
+    @property
     def services(self) -> str:
         """The range of Services."""
         return f"{self.first}.{self.octet}.128.0/24"
@@ -55,6 +60,11 @@ class Addresses:
     def kubernetes_service(self) -> str:
         """The address of the `kubernetes` Service: always the first one of the range."""
         return f"{self.first}.{self.octet}.128.1"
+
+    @property
+    def dns_service(self) -> str:
+        """The address of the `kube-dns` Service."""
+        return f"{self.first}.{self.octet}.128.10"
 
     @property
     def pods(self) -> str:

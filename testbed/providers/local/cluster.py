@@ -19,6 +19,7 @@ from testbed.providers.local.layout import Layout, load_process_id, load_process
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import connect_node
 from testbed.providers.local.readiness import api_server_ready, kubelet_serves, socket_answers
+from testbed.providers.local.services import proxy
 from testbed.waiting import Budget
 
 _IMPORT = Budget("image import", 120, "60 MB take a second, and minutes on an emulated machine")
@@ -119,6 +120,13 @@ class LocalCluster:
             target.machine.folder, "kubelet", target.machine.start(argv, log=self.layout.log(f"{node}-kubelet"))
         )
 
+    def launch_proxy(self, node: str) -> None:
+        """Start kube-proxy without waiting for it."""
+        machine = self.node(node).machine
+        save_process_id(
+            machine.folder, "kube-proxy", machine.start(proxy.command(), log=self.layout.log(f"{node}-kube-proxy"))
+        )
+
     def stop_runtime(self, node: str) -> None:
         """Stop containerd; containers keep running under their shims."""
         self._stop(node, "containerd", grace=5)
@@ -149,6 +157,8 @@ class LocalCluster:
         self.boot_node(node)
         connect_node(self.settings.addresses, self.machine(), self.machine(node), target.index, len(self.node_names))
         self.start_runtime(node)
+        if self.process_of(node, "kube-proxy"):  # not on a host without netfilter
+            self.launch_proxy(node)
         self.start_kubelet(node)
 
     def reboot(self, node: str) -> None:

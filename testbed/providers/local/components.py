@@ -60,6 +60,8 @@ def api_server(settings: ClusterSettings) -> list[str]:
     It serves on port 443, the port of the `kubernetes` Service, whose address belongs to this machine: so the Service needs no NAT.
     """
     pki, addresses = settings.pki, settings.addresses
+    # Webhooks and extension API servers are called at a pod of their Service, because no kube-proxy runs here.
+    routing = "--enable-aggregator-routing=true"
     served = ",".join(f"{group}={value}" for group, value in sorted(settings.spec.runtime_config.items()))
     return [
         str(settings.artifacts.programs["kube-apiserver"]), "--etcd-servers=http://127.0.0.1:2379",
@@ -70,7 +72,8 @@ def api_server(settings: ClusterSettings) -> list[str]:
         f"--service-account-key-file={pki}/service-account.crt", f"--service-account-signing-key-file={pki}/service-account.key",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-        "--anonymous-auth=true", "--endpoint-reconciler-type=lease", *([f"--runtime-config={served}"] if served else []), *gates(settings),
+        "--anonymous-auth=true", "--endpoint-reconciler-type=lease", routing,
+        *([f"--runtime-config={served}"] if served else []), *gates(settings),
     ]  # fmt: skip
 
 
@@ -153,6 +156,8 @@ def kubelet_configuration(settings: ClusterSettings, cgroup: str) -> str:
             },
             "imageGCHighThresholdPercent": 100,
             "resolvConf": "/etc/resolv.conf",
+            "clusterDNS": [settings.addresses.dns_service],
+            "clusterDomain": "cluster.local",
             # A kubelet retries a claim that could not be prepared only once per period, which is a minute by default. The first attempt
             # can fail on a correct cluster: the kubelet may read a claim before the Node authorizer has seen the pod.
             "syncFrequency": "10s",
@@ -226,7 +231,7 @@ def pod_network(settings: ClusterSettings, index: int) -> str:
 
 def node_programs(programs: Mapping[str, Path]) -> str:
     """Return the upstream programs that are bind-mounted into a node, as lines of `source target`."""
-    tools = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet")
+    tools = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "kube-proxy")
     plugins = ("cni-ptp", "cni-loopback", "cni-host-local")
     lines = [f"{programs[name]} /usr/local/bin/{name}" for name in tools]
     lines += [f"{programs['runc'].parent} {_RUNC_FOLDER}"]

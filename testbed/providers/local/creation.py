@@ -28,6 +28,7 @@ from testbed.providers.local.layout import ClusterRecord, Layout, save_process_i
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.readiness import api_server_ready
+from testbed.providers.local.services import dns, netfilter
 from testbed.providers.process_marks import MARK, mark_of
 
 
@@ -45,6 +46,7 @@ def create(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path, pro
             cluster.start_component("kube-scheduler", components.scheduler(cluster.settings))
             wait_until_ready(Kube(cluster.kubeconfig), cluster.node_names, hint=f"dra-testbed logs --name {name}")
     cluster.start_component("kube-controller-manager", components.controller_manager(cluster.settings))
+    _start_services(cluster, progress)
     return cluster
 
 
@@ -119,6 +121,20 @@ def _start_node(cluster: LocalCluster, name: str, index: int) -> None:
     cluster.start_runtime(name)
     for archive in cluster.settings.artifacts.images:
         cluster.load_image_on(LocalNode(name, index, machine), archive)
+
+
+def _start_services(cluster: LocalCluster, progress: Progress) -> None:
+    """Start CoreDNS and kube-proxy without waiting for them. No node needs them to be Ready, so they start beside the driver."""
+    settings = cluster.settings
+    cluster.layout.corefile.write_text(dns.corefile(settings.addresses, settings.pki))
+    dns.create_objects(Kube(cluster.kubeconfig), settings.addresses)
+    cluster.start_component("coredns", dns.command(settings, cluster.layout.corefile))
+    problems = netfilter.lacking(settings.host.kernel)
+    for problem in problems:
+        progress.say(f"note: {problem.what}; {problem.cure}")
+    if not problems:
+        for node in cluster.node_names:
+            cluster.launch_proxy(node)
 
 
 def _all(futures: Sequence[Future[None]]) -> None:

@@ -14,6 +14,8 @@ _CLIENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admin": ("dra-testbed-admin", ("system:masters",)),
     "controller-manager": ("system:kube-controller-manager", ()),
     "scheduler": ("system:kube-scheduler", ()),
+    "kube-proxy": ("system:kube-proxy", ()),
+    "coredns": ("system:coredns", ()),
 }
 
 

@@ -1,6 +1,7 @@
 """The folder of a local cluster: its paths, the nodes' files, and the records of the cluster and of its processes. Starts nothing.
 
 cluster.json     the address range and the nodes
+Corefile         the configuration of CoreDNS
 containers.json  the base OCI spec of the nodes' containers
 pki/             certificates and kubeconfigs
 etcd/  logs/
@@ -20,6 +21,7 @@ from testbed.process import ProcessId
 from testbed.providers.local import components
 from testbed.providers.local.cgroups import cgroup_of
 from testbed.providers.local.components import NODE_FILES, ClusterSettings
+from testbed.providers.local.services import dns, proxy
 from testbed.state_files import Content, typed
 
 _LOCALHOST = (
@@ -49,6 +51,11 @@ class Layout:
     def logs(self) -> Path:
         """One file per component."""
         return self.folder / "logs"
+
+    @property
+    def corefile(self) -> Path:
+        """The configuration of CoreDNS."""
+        return self.folder / "Corefile"
 
     @property
     def etcd(self) -> Path:
@@ -96,16 +103,18 @@ def write_node(layout: Layout, settings: ClusterSettings, name: str, index: int)
         (pki / f"kubelet-{name}.crt", own / "kubelet.crt"),
         (pki / f"kubelet-{name}.key", own / "kubelet.key"),
         (pki / f"kubelet-{name}.kubeconfig", own / "kubelet.kubeconfig"),
+        (pki / proxy.KUBECONFIG, own / proxy.KUBECONFIG),
     ):
         shutil.copy(source, target)
     _write(
         folder / "files/etc/dra-testbed/kubelet.json",
         components.kubelet_configuration(settings, cgroup_of(settings.name, settings.addresses.octet, name)),
     )
+    _write(own / proxy.FILE, proxy.configuration(settings, name))
     _write(folder / "files/etc/containerd/config.toml", components.containerd_configuration(settings))
     _write(folder / f"files{components.CONTAINER_SPEC}", layout.container_spec.read_text())
     _write(folder / "files/etc/cni/net.d/10-testbed.conflist", components.pod_network(settings, index))
-    _write(folder / "files/etc/resolv.conf", host_file(Path("/etc/resolv.conf"), ""))
+    _write(folder / "files/etc/resolv.conf", dns.resolv_conf(settings.addresses))
     _write(folder / "files/etc/hosts", host_file(Path("/etc/hosts"), _LOCALHOST))
     _write(folder / "programs", components.node_programs(settings.artifacts.programs))
     _write(folder / "disk.paths", "\n".join(DISK_PATHS) + "\n")

@@ -3,8 +3,8 @@
 The bridge and one end of every link are in the control plane's network namespace. So all links disappear with its processes, also the
 one on the host. That one has the cluster's folder as its alias, by which it can be found and removed at once.
 
-There is no kube-proxy and no netfilter rule. The `kubernetes` Service works because its address belongs to the control plane, where the
-API server listens on its port, and nodes have a route to it. Other Services have no virtual address in a local testbed.
+The Services `kubernetes` and `kube-dns` work without netfilter, because their addresses belong to the control plane, where the API server
+and CoreDNS listen on their ports, and nodes have a route to it. For other Services kube-proxy writes rules in the nodes' namespaces.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from testbed.providers.local.namespaces import Machine
 from testbed.providers.process_marks import mark_of
 
 BRIDGE = "testbed0"
+_CLOUD_METADATA = ("169.254.169.254", "169.254.170.2", "169.254.170.23")
 
 
 def claim_range(name: str, control_plane: Machine) -> Addresses:
@@ -61,8 +62,10 @@ def connect_control_plane(addresses: Addresses, control_plane: Machine, nodes: i
         [
             "link set lo up",
             f"addr add {addresses.kubernetes_service}/32 dev lo",
+            f"addr add {addresses.dns_service}/32 dev lo",
             f"link add {BRIDGE} address {addresses.hardware(0)} type bridge",
             f"addr add {addresses.control_plane}/24 dev {BRIDGE}",
+            f"addr add {addresses.resolver}/24 dev {BRIDGE}",
             f"link set {BRIDGE} up",
             f"link set host master {BRIDGE} up",
             *(f"route add {addresses.pods_of(n)} via {addresses.node(n)}" for n in range(1, nodes + 1)),
@@ -98,9 +101,13 @@ def connect_node(addresses: Addresses, control_plane: Machine, node: Machine, in
             f"route add {addresses.services} via {addresses.control_plane}",
             *(f"route add {addresses.pods_of(n)} via {addresses.node(n)}" for n in others),
             f"route add default via {addresses.host}",
+            # Drivers that look for a cloud must not wait until their requests time out. There is no route to fd00:ec2::254 anyway.
+            *(f"route add unreachable {address}" for address in _CLOUD_METADATA),
         ],
     )
-    node.run("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    # A node answers a pod that connects to a metadata address by ICMP, and would answer only once per second.
+    settings = "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/icmp_ratelimit"
+    node.run("sh", "-c", settings)
 
 
 def links_of_testbeds() -> dict[str, Path]:

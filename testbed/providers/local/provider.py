@@ -15,6 +15,7 @@ from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, Clust
 from testbed.providers.local import cgroups, creation, host, network, orphans
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import ClusterRecord, Layout
+from testbed.providers.local.services import netfilter
 from testbed.providers.process_marks import marked_processes
 from testbed.state_files import Content, DamagedState, typed
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 _PROGRAMS = (
     "etcd", "kube-apiserver", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni-ptp", "cni-loopback", "cni-host-local",
-    "kubelet", "kube-controller-manager", "kube-scheduler", "kubectl",
+    "coredns", "kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubectl",
 )  # fmt: skip
 
 
@@ -44,7 +45,8 @@ class LocalProvider:
     def preflight(self, spec: ClusterSpec) -> list[HostProblem]:
         """Return what will not work on this host."""
         found = host.detect()
-        return found.problems() + found.remarks() + _instances(spec.nodes)
+        rules = netfilter.lacking(found.kernel) if found.linux and found.root else []
+        return found.problems() + found.remarks() + rules + _instances(spec.nodes)
 
     def privileged_access(self) -> str:
         """Return what a container with access to its node can do."""

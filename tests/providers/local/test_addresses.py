@@ -14,7 +14,9 @@ def test_all_addresses_of_a_testbed_are_in_its_range() -> None:
     single = [
         addresses.host,
         addresses.control_plane,
+        addresses.resolver,
         addresses.kubernetes_service,
+        addresses.dns_service,
         addresses.node(1),
         addresses.node(MOST_NODES),
     ]

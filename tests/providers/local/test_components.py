@@ -76,6 +76,16 @@ def test_a_kubelet_has_its_own_cgroup_and_refuses_anonymous_requests(settings: C
     assert config["authorization"]["mode"] == "Webhook"
 
 
+def test_pods_are_given_the_clusters_dns(settings: ClusterSettings) -> None:
+    config = json.loads(components.kubelet_configuration(settings, "/g"))
+
+    assert (config["clusterDNS"], config["clusterDomain"]) == (["10.140.128.10"], "cluster.local")
+
+
+def test_the_api_server_calls_webhooks_without_kube_proxy(settings: ClusterSettings) -> None:
+    assert "--enable-aggregator-routing=true" in components.api_server(settings)
+
+
 def test_the_pods_of_each_node_have_their_own_range(settings: ClusterSettings) -> None:
     ranges = [json.loads(components.pod_network(settings, n))["plugins"][0]["ipam"]["ranges"] for n in (1, 2)]
 
@@ -87,6 +97,7 @@ def test_every_program_that_a_node_runs_is_mounted_into_it(settings: ClusterSett
     lines = {target: source for source, target in map(str.split, said.splitlines())}
 
     assert lines["/usr/local/bin/kubelet"] == "/programs/kubelet"
+    assert lines["/usr/local/bin/kube-proxy"] == "/programs/kube-proxy"
     assert lines["/opt/cni/bin/ptp"] == "/programs/cni-ptp"
 
 

@@ -46,7 +46,10 @@ def test_a_node_gets_all_its_files_and_others_cannot_read_its_secrets(tmp_path: 
         "kubelet.key",
         "kubelet.kubeconfig",
         "kubelet.json",
+        "kube-proxy.json",
+        "kube-proxy.kubeconfig",
     }
+    assert (folder / "files/etc/resolv.conf").read_text() == f"nameserver {settings.addresses.resolver}\n"
     assert (folder / "files/etc/containerd/containers.json").read_text() == "{}"
     assert "localhost" in (folder / "files/etc/hosts").read_text()
     secrets = [
@@ -54,6 +57,7 @@ def test_a_node_gets_all_its_files_and_others_cannot_read_its_secrets(tmp_path: 
         *layout.pki.glob("*.kubeconfig"),
         own / "kubelet.key",
         own / "kubelet.kubeconfig",
+        own / "kube-proxy.kubeconfig",
     ]
     assert [path.name for path in secrets if path.stat().st_mode & 0o077] == []
     assert layout.folder.stat().st_mode & 0o077 == 0
