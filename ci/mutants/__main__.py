@@ -54,7 +54,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--missing", action="store_true", help="only pairs without a fresh result in docs/mutants.md")
     parser.add_argument("--dead", action="store_true", help="only all requirements on drivers that do nothing")
-    parser.add_argument("--again", action="store_true", help="ignore the results of earlier calls")
+    parser.add_argument("--again", action="store_true", help="ignore earlier results of what is selected")
     parser.add_argument(
         "--patience",
         type=float,
@@ -85,10 +85,10 @@ def main(words: Sequence[str]) -> int:
             return judge.main(options)
         finally:
             write(every, state, of_dead)
-    if options.again:
-        state.path.unlink(missing_ok=True)
-        of_dead.path.unlink(missing_ok=True)
     wanted, wanted_dead = plans(every, options)
+    if options.again:
+        state.discard(wanted)
+        of_dead.discard(wanted_dead)
     if not (options.write or options.list):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

@@ -124,3 +124,14 @@ class State:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
             file.writelines(json.dumps(asdict(each)) + "\n" for each in results)
+
+    def discard(self, plan: Mapping[str, Iterable[Entry]]) -> None:
+        """Remove the results of a plan, so that it runs again. All other results stay."""
+        kept = [each for each in self.read().values() if each.requirement not in _ids(plan.get(each.mutant, ()))]
+        if self.path.exists():
+            self.path.unlink()
+            self.add(kept)
+
+
+def _ids(entries: Iterable[Entry]) -> set[str]:
+    return {each.requirement.id for each in entries}

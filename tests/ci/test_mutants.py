@@ -134,6 +134,15 @@ def test_the_last_of_several_results_counts(tmp_path: Path) -> None:
     assert state.read() == {("no-env", "A-001"): MutantResult("no-env", "A-001", CAUGHT, "why", 2.0)}
 
 
+def test_only_results_of_the_plan_are_discarded(tmp_path: Path) -> None:
+    state = State(tmp_path / "results.jsonl")
+    state.discard({"no-env": [entry("A-001")]})
+    rest = [MutantResult("no-env", "A-002", CAUGHT), MutantResult("other", "A-001", CAUGHT)]
+    state.add([MutantResult("no-env", "A-001", CAUGHT), *rest])
+    state.discard({"no-env": [entry("A-001")]})
+    assert list(state.read().values()) == rest
+
+
 def test_the_page_keeps_its_results() -> None:
     now = digest(entry("A-001"))
     shown = page.cells(
