@@ -236,6 +236,14 @@ def alive(process: ProcessId) -> bool:
     return process.alive
 
 
+def is_stopped(process: ProcessId) -> bool:
+    """Return True if a signal stopped the process (SIGSTOP): it exists, and does nothing."""
+    try:
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
+
+
 def kill(process: ProcessId, *, grace: float = 0.0) -> None:
     """Kill a process if it still runs: with a grace period by SIGTERM first, then by SIGKILL."""
     if grace > 0 and _signal(process, signal.SIGTERM) and _gone_within(process, grace):

@@ -15,10 +15,6 @@ from testbed.models.driver_file import load_companions
 from testbed.models.status import ComponentStatus, DriverStatus, NodeStatus, OwnerProcess, TestbedPhase, TestbedStatus
 from testbed.providers import provider
 from testbed.providers.base import Component
-from testbed.waiting import Budget, eventually_true
-
-_API = ("kube-apiserver", "etcd")
-_RESTART = Budget("API server restarted", 45, "a test may be restarting it, which takes up to half a minute")
 
 
 def status_of(name: str) -> TestbedStatus:
@@ -67,27 +63,6 @@ def status_of(name: str) -> TestbedStatus:
         ),
         problems=tuple(dict.fromkeys(problems)),
     )
-
-
-def permanent_failure(name: str) -> str:
-    """Return why the testbed's API server stays down, or '' if it runs or this is unknown. Wait first, because a test may restart it."""
-
-    def alive() -> bool:
-        return not _dead(name)
-
-    try:
-        if alive() or eventually_true(alive, _RESTART):
-            return ""
-        dead = " and ".join(_dead(name))
-    except TestbedError:
-        return ""
-    return f"testbed {name} is broken: {dead} does not run; logs: dra-testbed logs --name {name}"
-
-
-def _dead(name: str) -> list[str]:
-    """Return the processes of the API server that the provider knows to be dead."""
-    parts = _components(state.require(name))
-    return [part.name for part in parts if not part.alive and part.name.rpartition("/")[2] in _API]
 
 
 def _components(record: Record) -> list[Component]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,23 +20,27 @@ from testbed.conformance.events import EventLog
 from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
-from testbed.conformance.verdicts import needs_repetition, worst
+from testbed.conformance.verdicts import Attempt, needs_another_attempt, worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier, Verdict
+from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
 from testbed.plugin.fixtures import WAITED
 from testbed.plugin.running_tests import RunningTests
 from testbed.progress import Screen
 from testbed.reporting import report, terminal
 
+_EXAMINED = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT)
 _TESTS_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 class Controller:
     """The hooks of pytest's main process."""
 
-    def __init__(self, context: RunContext, config: pytest.Config, worker_key: str) -> None:
+    def __init__(self, context: RunContext, config: pytest.Config, worker_key: str, surroundings: Surroundings) -> None:
         self.context, self.config, self.worker_key = context, config, worker_key
+        self._surroundings = surroundings
+        self._session: pytest.Session | None = None
         self.log = EventLog(context.request.report)
         self.report: DriverConformanceReport | None = None
         self.missing: list[str] = []
@@ -44,9 +49,9 @@ class Controller:
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
         self._repeatable: set[str] = set()
-        self._attempts: dict[str, list[Verdict]] = {}
+        self._attempts: dict[str, list[Attempt]] = {}
         self._beside = RunningTests()
-        self._repeats = not (config.option.maxfail or config.getoption("usepdb"))
+        self._repeats = self._may_repeat = not (config.option.maxfail or config.getoption("usepdb"))
         self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
@@ -55,8 +60,9 @@ class Controller:
         self._others_failed = False
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Print what is missing of the driver before tests wait for it."""
+        self._session = session
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         for line in self.missing:
             if reporter:
@@ -162,13 +168,15 @@ class Controller:
 
     def begin_repetitions(self) -> list[str]:
         """Return the IDs of the tests that failed and have to be repeated. No other failure is repeated from now on."""
-        tests = [test for test in self._attempts if self.is_open(test)] if self._repeats else []
         self._repeats = False
-        return tests
+        return [test for test in self._attempts if self.is_open(test)]
 
     def is_open(self, test: str) -> bool:
         """Return True if another repetition is needed to judge a test."""
-        return self._tests[test] in self._repeatable and needs_repetition(self._attempts[test])
+        attempts = self._attempts.get(test)
+        if not attempts or not self._may_repeat:
+            return False
+        return needs_another_attempt(attempts, is_repeatable=self._tests[test] in self._repeatable)
 
     def _is_repeated(self, test: str, verdict: str) -> bool:
         """Return True if a failed test is repeated before it is judged."""
@@ -260,10 +268,18 @@ class Controller:
         first_bad = next((fact for fact in facts if fact["message"]), facts[0])
         verdict, beside = worst(Verdict(fact["verdict"]) for fact in facts), self._beside.end(test)
         evidence = next((fact["evidence"] for fact in facts if fact["evidence"]), "")
-        self._attempts.setdefault(test, []).append(verdict)
-        repeated = self._is_repeated(test, verdict)
-        if repeated:
-            self._announce_repetition(requirement, first_bad["message"])
+        message = first_bad["message"]
+        interruption = self._examine(test, verdict, facts, phases)
+        if interruption:
+            verdict = Verdict.FAIL if interruption.by_driver else Verdict.ERROR
+            evidence = evidence or f"evidence/{requirement}"
+            message = _explain(interruption, message)
+        component = interruption.component if interruption else ""
+        self._attempts.setdefault(test, []).append(Attempt(verdict, component))
+        is_stopped = interruption is not None and not interruption.is_repaired
+        to_repeat = not is_stopped and self.is_open(test)
+        if to_repeat and verdict is not Verdict.PASS:
+            self._announce_repetition(requirement, message)
             self._keep_names(evidence, beside)
         self._write(
             "test-finished",
@@ -271,11 +287,41 @@ class Controller:
             id=requirement,
             verdict=verdict,
             seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
-            message=first_bad["message"],
+            message=message,
             evidence=evidence,
             observed=first_bad.get("observed", False),
-            **({"to_repeat": True, "beside": beside} if repeated else {}),
+            **({"to_repeat": True, "beside": beside} if to_repeat else {}),
+            **({"component": component} if component else {}),
         )
+        if is_stopped:
+            self._stop(message)
+
+    def _examine(
+        self, test: str, verdict: Verdict, facts: list[dict[str, Any]], phases: list[pytest.TestReport]
+    ) -> Interruption | None:
+        """Return which component of the cluster failed during a test that did not pass; None if none did, or no cluster was needed."""
+        requirement = self._tests[test]
+        if verdict not in _EXAMINED or requirement not in self._repeatable | self._disruptive:
+            return None
+        bad = [fact for fact in facts if fact["message"]]
+        earlier = [each.component for each in self._attempts.get(test, ()) if each.component]
+        evidence = next((fact["evidence"] for fact in bad if fact["evidence"]), f"evidence/{requirement}")
+        return self._surroundings.examine(
+            FailedTest(
+                began=getattr(phases[0], "start", 0.0),
+                ended=getattr(phases[-1], "stop", 0.0) or time.time(),
+                nodes=_names(bad, "nodes"),
+                namespaces=_names(bad, "namespaces"),
+                evidence=self.context.request.report / evidence,
+                interrupted_by=", ".join(earlier),
+            )
+        )
+
+    def _stop(self, why: str) -> None:
+        """End the session, because the cluster is broken and cannot be repaired. xdist's main loop has its own switch."""
+        line = why.partition("\n")[0]
+        for each in filter(None, [self._session, self.config.pluginmanager.get_plugin("dsession")]):
+            each.shouldstop = line
 
     def _announce_repetition(self, requirement: str, message: str) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -289,6 +335,17 @@ class Controller:
         if evidence and folder.is_dir():
             with self._exit_on_write_error():
                 (folder / "beside.txt").write_text("".join(f"{test}\n" for test in beside))
+
+
+def _names(facts: Sequence[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(name for fact in facts for name in fact.get(key, ())))
+
+
+def _explain(interruption: Interruption, message: str) -> str:
+    """Return the message of an interrupted test: first the component, then the first line of what the test reported."""
+    blame = "the driver" if interruption.by_driver else "the cluster, not the driver"
+    said = message.partition("\n")[0]
+    return f"{interruption.text}\n  blame: {blame}" + (f"\n  the test reported: {said}" if said else "")
 
 
 def _row(choice: Choice) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.bringup import Testbed, health
+from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import choose, is_selected
-from testbed.conformance.verdicts import is_observation, verdict_for
-from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
+from testbed.conformance.verdicts import decisive_exception, is_observation, verdict_for
+from testbed.errors import Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import serial_tests
@@ -86,18 +86,17 @@ class Judge:
         if requirement and report.passed and call.when == "call" and serial_tests.REPETITION in item.stash:
             self._keep_evidence(item, requirement)  # of a flaky test, what was seen in both cases
         if requirement and report.failed and call.excinfo:
-            raised = _first(call.excinfo)
+            raised = _decisive(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
                 self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
             verdict = verdict_for(raised.value, before_the_test=call.when == "setup")
             kept = self._keep_evidence(item, requirement)
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
-            if isinstance(raised.value, ApiError) and not raised.value.status:
-                self._stop_if_broken(item.session)
             if kept:
                 text += f"\n  evidence: {self.context.request.report / kept}"
             observed = is_observation(raised.value) and call.when == "call"
-            vars(report)["dra"] = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
+            decided = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
+            vars(report)["dra"] = {**decided, **_where(item)}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
         if report.failed:
@@ -110,10 +109,6 @@ class Judge:
         if isinstance(node, pytest.Function) and node.config.getoption("usepdb"):
             lines = [line for each in scenarios_of(node).values() for line in debugging_hints(each, _kubeconfig(node))]
             node.config.get_terminal_writer().write("".join(f"{line}\n" for line in lines))
-
-    def _stop_if_broken(self, session: pytest.Session) -> None:
-        """Stop the session if the cluster has failed permanently, so that not each remaining test reports it."""
-        session.shouldstop = session.shouldstop or health.permanent_failure(self.context.request.testbed)
 
     def _is_requested(self, requirement: Requirement | None) -> bool:
         if requirement is None:
@@ -147,11 +142,24 @@ class Judge:
         return str(kept) if into.exists() else ""
 
 
-def _first(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
-    """Return the first of several clean-up failures: the others are often its consequences. pytest lists the first one last."""
-    if isinstance(raised.value, BaseExceptionGroup):
-        return _first(pytest.ExceptionInfo.from_exception(raised.value.exceptions[-1]))
-    return raised
+def _decisive(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
+    found = decisive_exception(raised.value)
+    return raised if found is raised.value else pytest.ExceptionInfo.from_exception(found)
+
+
+def _where(item: pytest.Item) -> dict[str, list[str]]:
+    """Return the namespaces of a test and the nodes of its pods, for the controller."""
+    scenarios = scenarios_of(item).values()
+    found = [node for each in scenarios for node in _nodes_of(each)]
+    return {"namespaces": [each.namespace for each in scenarios], "nodes": list(dict.fromkeys(found))}
+
+
+def _nodes_of(scenario: Scenario) -> list[str]:
+    try:
+        pods = scenario.world.kube.list("v1", "Pod", scenario.namespace)
+    except TestbedError:  # the controller looks at all nodes then
+        return []
+    return [str(pod["spec"]["nodeName"]) for pod in pods if pod["spec"].get("nodeName")]
 
 
 def _redact(report: pytest.TestReport) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from testbed.conformance.selection import Facts, runs_alone
-from testbed.conformance.verdicts import REPETITIONS
+from testbed.conformance.verdicts import INTERRUPTIONS, REPETITIONS
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
@@ -75,15 +75,18 @@ class SerialTests:
         session.items = every
         for item in every:
             if item.nodeid in repeated:
-                self._repeat(session, item)
-        _run(session, [item for item in every if is_disruptive(item)])
+                self._repeat(session, item, None)
+        disruptive = [item for item in every if is_disruptive(item)]
+        for item, following in zip_longest(disruptive, disruptive[1:]):
+            _run(session, item, following)
+            self._repeat(session, item, following)
         return result
 
-    def _repeat(self, session: pytest.Session, item: pytest.Item) -> None:
-        for number in range(1, REPETITIONS + 1):
+    def _repeat(self, session: pytest.Session, item: pytest.Item, following: pytest.Item | None) -> None:
+        for number in range(1, REPETITIONS + INTERRUPTIONS + 1):
             if self._tests.is_open(item.nodeid):
                 item.stash[REPETITION] = number
-                _run(session, [item])
+                _run(session, item, following)
 
 
 def _collect(session: pytest.Session, names: list[str]) -> list[pytest.Item]:
@@ -113,10 +116,9 @@ def _rank(item: pytest.Item, facts: Facts) -> int:
     return 2 if is_disruptive(item) else int(requirement is not None and runs_alone(requirement, facts))
 
 
-def _run(session: pytest.Session, items: list[pytest.Item]) -> None:
-    for item, following in zip_longest(items, items[1:]):
-        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
+def _run(session: pytest.Session, item: pytest.Item, following: pytest.Item | None) -> None:
+    session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)

@@ -19,6 +19,7 @@ from testbed.drivers.missing import find_missing
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
 from testbed.plugin import fixtures, serial_tests
+from testbed.plugin.canaries.surroundings import Surroundings
 from testbed.plugin.controller import Controller
 from testbed.plugin.decision import context_of
 from testbed.plugin.judge import Judge
@@ -60,7 +61,12 @@ def _require_assertions() -> None:
 
 
 def _register_controller(config: pytest.Config, context: RunContext) -> None:
-    controller = Controller(context, config, WORKER_KEY)
+    surroundings = Surroundings(
+        lambda: bringup.attach(context.request.testbed),
+        load_driver_file(context.driver_file),
+        f"{context.session}-canary",
+    )
+    controller = Controller(context, config, WORKER_KEY, surroundings)
     controller.missing = _missing(context)
     config.pluginmanager.register(controller, "dra-testbed-controller")
     config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")

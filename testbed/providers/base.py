@@ -33,6 +33,7 @@ class Capability(enum.StrEnum):
     REBOOT_NODE = "reboot-node"
     CHANGE_DRIVER = "change-driver"  # restart, move and update the driver under test
     RESTART_API_SERVER = "restart-api-server"
+    RESTART_CONTROL_PLANE = "restart-control-plane"  # its other components: etcd, scheduler, controller manager
     PROCESS_ON_NODE = "process-on-node"
     DRIVER_SOCKET = "driver-socket"
     KUBELET_METRICS = "kubelet-metrics"
@@ -229,6 +230,14 @@ class RestartsApiServer(Protocol):
 
     def restart_api_server(self) -> None:
         """Restart the API server and wait until it is ready."""
+
+
+@runtime_checkable
+class RestartsControlPlane(Protocol):
+    """Capability.RESTART_CONTROL_PLANE."""
+
+    def restart_control_plane(self, component: str) -> None:
+        """Restart etcd, kube-scheduler or kube-controller-manager, also one that does not answer. It need not be ready yet."""
 
 
 @runtime_checkable

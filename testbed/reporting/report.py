@@ -24,7 +24,7 @@ from testbed.conformance.results import (
     unjudged_musts,
     was_tested,
 )
-from testbed.conformance.verdicts import needs_repetition, verdict_of_attempts, worst
+from testbed.conformance.verdicts import Attempt, uninterrupted, verdict_of_attempts, worst
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import ClusterReport, DriverConformanceReport, KnownFailure, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
@@ -114,7 +114,9 @@ def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> Requirem
     decided = Verdict(facts["verdict"]) if facts.get("verdict") else None
     # A requirement with an unfinished case has no verdict, unless another case failed.
     open_cases = {*cases} - {test for test, attempts in by_test.items() if not _waits_for_repetition(attempts)}
-    verdicts = [verdict_of_attempts(_verdicts(by_test[test])) for test in by_test if test not in open_cases]
+    verdicts = [
+        verdict_of_attempts(uninterrupted(_attempts(by_test[test]))) for test in by_test if test not in open_cases
+    ]
     verdict = worst(verdicts) if verdicts and (not open_cases or Verdict.FAIL in verdicts) else decided
     explaining = _explaining(finished, verdict)
     message = next((each["message"] for each in explaining if each["message"]), facts.get("reason", ""))
@@ -147,13 +149,13 @@ def _known_failure(declared: dict[str, str] | None) -> KnownFailure | None:
     return KnownFailure(**{name: declared[name] for name in declared if name != "id"}) if declared else None
 
 
-def _verdicts(attempts: Sequence[Event]) -> list[Verdict]:
-    return [Verdict(each["verdict"]) for each in attempts]
+def _attempts(finished: Sequence[Event]) -> list[Attempt]:
+    return [Attempt(Verdict(each["verdict"]), each.get("component", "")) for each in finished]
 
 
 def _waits_for_repetition(attempts: Sequence[Event]) -> bool:
-    """Return True if the run ended before a failure was repeated often enough to be a verdict."""
-    return bool(attempts[0].get("to_repeat")) and needs_repetition(_verdicts(attempts))
+    """Return True if the run ended before a test was repeated as often as its verdict needs."""
+    return bool(attempts[-1].get("to_repeat"))
 
 
 def _beside(finished: Sequence[Event]) -> str:

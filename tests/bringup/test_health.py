@@ -12,7 +12,6 @@ from testbed.bringup import health, state, testbeds
 from testbed.bringup.state import Phase, Record
 from testbed.cli.main import run
 from testbed.errors import CommandFailed
-from testbed.providers.base import Component
 
 MINE = state.this_process()
 
@@ -62,35 +61,3 @@ def test_a_damaged_record_does_not_hide_the_status_of_the_others(
     said = capsys.readouterr()
     assert "good" in said.out
     assert "brk/testbed.json" in said.err
-
-
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ({"control-plane/kube-apiserver": False, "node-1/kubelet": False}, "control-plane/kube-apiserver does not run"),
-        ({"control-plane/etcd": False, "control-plane/kube-apiserver": False}, "etcd and control-plane/kube-apiserver"),
-        ({"control-plane/kube-apiserver": True, "node-1/kubelet": False}, ""),
-        ({}, ""),
-    ],
-)
-def test_a_dead_api_server_is_a_permanent_failure(
-    monkeypatch: pytest.MonkeyPatch, parts: dict[str, bool], said: str
-) -> None:
-    monkeypatch.setattr("testbed.waiting._patience", 0.001)
-    state.write(_record("lost"))
-    monkeypatch.setattr(health, "_components", lambda _: [Component(n, None, up) for n, up in parts.items()])
-    found = health.permanent_failure("lost")
-    assert said in found
-    assert bool(said) == bool(found)
-    assert not said or found.endswith("logs: dra-testbed logs --name lost")
-
-
-def test_an_api_server_that_restarts_is_no_permanent_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = iter([False, False, True])
-    state.write(_record("back"))
-    monkeypatch.setattr(health, "_components", lambda _: [Component("control-plane/etcd", None, next(seen))])
-    assert health.permanent_failure("back") == ""
-
-
-def test_an_unknown_testbed_has_no_permanent_failure() -> None:
-    assert health.permanent_failure("nobody") == ""

@@ -2,8 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.conformance.verdicts import is_observation, needs_repetition, verdict_for, verdict_of_attempts, worst
-from testbed.errors import ApiError, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
+from testbed.conformance.verdicts import (
+    Attempt,
+    decisive_exception,
+    is_observation,
+    needs_another_attempt,
+    needs_repetition,
+    uninterrupted,
+    verdict_for,
+    verdict_of_attempts,
+    worst,
+)
+from testbed.errors import ApiError, Blocked, CommandFailed, DriverFailed, NothingToJudge, TestbedError, WaitTimeout
 from testbed.models.requirement_enums import Verdict
 from testbed.vocabulary.observing.observation import NotObserved
 
@@ -83,3 +93,56 @@ def test_a_failure_is_repeated_until_it_fails_again_or_has_passed_three_times() 
 
 def test_a_second_failure_is_never_flaky() -> None:
     assert verdict_of_attempts([Verdict.FAIL, Verdict.FAIL, Verdict.PASS]) is Verdict.FAIL
+
+
+def _raised_during_clean_up_of(seen: Exception, then: BaseException) -> BaseException:
+    try:
+        try:
+            raise seen
+        finally:
+            raise then
+    except BaseException as raised:  # noqa: BLE001 - as pytest does
+        return raised
+
+
+@pytest.mark.parametrize(
+    "then", [ApiError("GET /", 0, "", "no answer"), pytest.fail.Exception("Timeout (>300.0s) from pytest-timeout.")]
+)
+def test_a_failure_that_was_seen_decides_even_if_clean_up_fails_or_times_out(then: BaseException) -> None:
+    seen = AssertionError("two containers share a device")
+    assert decisive_exception(_raised_during_clean_up_of(seen, then)) is seen
+    group = BaseExceptionGroup("errors while tearing down", [seen, then])
+    assert decisive_exception(group) is seen
+
+
+def test_without_a_failure_the_first_clean_up_error_decides() -> None:
+    first = ApiError("GET /", 0, "", "no answer")
+    assert decisive_exception(BaseExceptionGroup("errors", [TestbedError("later"), first])) is first
+
+
+def test_an_error_that_translates_another_one_decides_itself() -> None:
+    translated = TestbedError("the image is missing")
+    translated.__context__ = translated.__cause__ = DriverFailed("no pod runs")
+    assert decisive_exception(translated) is translated
+    blocked = _raised_during_clean_up_of(AssertionError("no"), Blocked("no node"))
+    assert decisive_exception(blocked) is blocked
+
+
+_INTERRUPTED = Attempt(Verdict.ERROR, "kube-scheduler")
+_FAILED, _PASSED = Attempt(Verdict.FAIL), Attempt(Verdict.PASS)
+
+
+def test_a_test_that_a_failing_component_interrupted_runs_again_once() -> None:
+    for is_repeatable in (True, False):
+        assert needs_another_attempt([_INTERRUPTED], is_repeatable=is_repeatable)
+        assert not needs_another_attempt([_INTERRUPTED, _INTERRUPTED], is_repeatable=is_repeatable)
+        assert not needs_another_attempt([_INTERRUPTED, _PASSED], is_repeatable=is_repeatable)
+        assert not needs_another_attempt([_INTERRUPTED, Attempt(Verdict.FAIL, "kubelet")], is_repeatable=is_repeatable)
+    assert needs_another_attempt([_INTERRUPTED, _FAILED], is_repeatable=True)
+    assert not needs_another_attempt([_INTERRUPTED, _FAILED], is_repeatable=False)
+
+
+def test_interrupted_attempts_do_not_count_unless_there_is_no_other() -> None:
+    assert uninterrupted([_FAILED, _INTERRUPTED, _PASSED]) == [Verdict.FAIL, Verdict.PASS]
+    assert uninterrupted([_INTERRUPTED]) == [Verdict.ERROR]
+    assert uninterrupted([_INTERRUPTED, Attempt(Verdict.FAIL, "kubelet")]) == [Verdict.FAIL]

@@ -14,7 +14,7 @@ from testbed.kube.client import Object
 from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import DriverFile, load_driver_file
-from testbed.providers.base import Capability
+from testbed.providers.base import Capability, Component
 from tests.fakes.kube import FakeKube
 
 NODES = ("node-1", "node-2")
@@ -28,6 +28,15 @@ class FakeCluster:
     name: str = "fake"
     kubeconfig: Path = Path("kubeconfig")
     capabilities: frozenset[Capability] = frozenset({Capability.MAKE_OBJECTS})
+    dead: list[str] = field(default_factory=list)  # components that do not run
+    restarted: list[str] = field(default_factory=list)
+
+    def components(self) -> list[Component]:
+        return [Component(name, None, alive=False) for name in self.dead]
+
+    def restart_control_plane(self, component: str) -> None:
+        self.restarted.append(component)
+        self.dead.remove(f"control-plane/{component}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class FakeTestbed:
     kube: FakeKube
     config: TestbedConfig
     driver_file: DriverFile
-    cluster: FakeCluster = FakeCluster()
+    cluster: FakeCluster = field(default_factory=FakeCluster)
     owner: Owner = OWNER
     folder: Path = Path()  # where the inner pytest runs
     kept_nodes: dict[str, list[str]] = field(default_factory=dict)
@@ -95,6 +104,8 @@ class World:
         self.kube, self.fault = kube, fault
 
     def step(self) -> None:
+        for each in self._all("Namespace"):
+            self.kube.put("ServiceAccount", "default", each["metadata"]["name"])
         for each in self._all("DaemonSet"):
             self._make_pods(each)
         pods = self._all("Pod")
@@ -146,7 +157,7 @@ class World:
             state = {"waiting": {"reason": "ContainerCreating"}}
             full = {"type": "DiskPressure", "status": "True", "message": "kubelet has disk pressure"}
             self.kube.objects["Node", "default", pod["spec"]["nodeName"]]["status"]["conditions"] = [full]
-        elif self.fault == "no-pods-start":
+        elif self.fault == "no-pods-start" and pod["spec"].get("resourceClaims"):
             state = {"waiting": {"reason": "ContainerCreating"}}
             self._warn(pod, "Failed to prepare dynamic resources: DRA driver gpu.dra-testbed.example is not registered")
         else:

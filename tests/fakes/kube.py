@@ -43,6 +43,8 @@ class FakeKube:
         self._alive(f"{method} {path}")
         if path == "/metrics":
             raise ApiError(f"{method} {path}", 403, "Forbidden", "only administrators may read metrics")
+        if path == "/readyz" or path.endswith("/proxy/healthz"):
+            return "ok"
         assert path == "/version", path
         return {"gitVersion": "v1.37.0"}
 

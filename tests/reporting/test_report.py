@@ -100,12 +100,27 @@ def test_a_failure_before_a_pass_is_flaky() -> None:
 
 def test_a_failure_that_the_run_did_not_repeat_is_no_verdict() -> None:
     failed = _done(1, "fail", message="no device", to_repeat=True)
-    for repetitions in ([], [_done(1, "pass")], [_done(1, "pass")] * 2):
+    passed = _done(1, "pass", to_repeat=True)
+    for repetitions in ([], [passed], [passed] * 2):
         made = report.build(_log(failed, *repetitions, known=[_known(1)], end=False))
         assert (made.requirements[0].verdict, made.result) == (None, Result.INCOMPLETE)
         assert made.requirements[0].message == "no device"
     again = report.build(_log(failed, _done(1, "fail"), known=[_known(1)], end=False))
     assert (again.requirements[0].verdict, again.result) == (Verdict.FAIL, Result.FAILED)
+
+
+def test_an_attempt_that_a_failing_component_interrupted_does_not_count() -> None:
+    interrupted = _done(1, "error", message="the scheduler died", component="kube-scheduler", to_repeat=True)
+    last = {**interrupted, "to_repeat": False}
+    for attempts, verdict in (
+        ([interrupted, _done(1, "pass")], Verdict.PASS),
+        ([interrupted, _done(1, "fail")], Verdict.FAIL),
+        ([_done(1, "fail", to_repeat=True), last], Verdict.FAIL),
+        ([interrupted, last], Verdict.ERROR),
+        ([interrupted], None),
+    ):
+        made = report.build(_log(*attempts, known=[_known(1)]))
+        assert made.requirements[0].verdict is verdict
 
 
 def test_a_failure_before_an_error_is_a_failure_with_its_message() -> None:

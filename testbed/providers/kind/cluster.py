@@ -135,6 +135,11 @@ class KindCluster:
 
         eventually(ready, "the API server to be ready again", _SERVER, longest_pause=0.5)
 
+    def restart_control_plane(self, component: str) -> None:
+        """Kill a static pod's process. The kubelet starts it again."""
+        control_plane = next(node for node in self.nodes() if node.name.endswith("-control-plane"))
+        control_plane.run("sh", "-c", 'kill -KILL $(pidof "$0")', component, check=False)
+
     def socket(self, node: str, path: str) -> Path:
         """Return the socket's path on this host, through the root of the node's first process."""
         found = first_process(self.node(node).name)

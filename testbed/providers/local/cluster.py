@@ -181,6 +181,11 @@ class LocalCluster:
         self.start_component("kube-apiserver", components.api_server(self.settings))
         api_server_ready(self.layout, self.settings.addresses, self.process_of("control-plane", "kube-apiserver"))
 
+    def restart_control_plane(self, component: str) -> None:
+        """Restart etcd, kube-scheduler or kube-controller-manager, also one that does not answer."""
+        self._stop("control-plane", component, grace=2)
+        self.start_component(component, components.CONTROL_PLANE[component](self.settings))
+
     def start_component(self, name: str, argv: Sequence[str]) -> None:
         """Start a component of the control plane."""
         started = self.machine().start(argv, log=self.layout.log(name))
@@ -206,7 +211,7 @@ class LocalCluster:
             **{n: self.layout.node(n) for n in self.node_names},
         }
         return [
-            Component(f"{name}/{part}", pid, process.alive(pid))
+            Component(f"{name}/{part}", pid, process.alive(pid) and not process.is_stopped(pid))
             for name, folder in machines.items()
             for part, pid in load_process_ids(folder).items()
         ]

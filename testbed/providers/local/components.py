@@ -105,6 +105,9 @@ def scheduler(settings: ClusterSettings) -> list[str]:
     ]  # fmt: skip
 
 
+CONTROL_PLANE = {"etcd": etcd, "kube-scheduler": scheduler, "kube-controller-manager": controller_manager}
+
+
 def containerd() -> list[str]:
     """Return containerd's command line inside a node, where all paths are the standard ones."""
     return ["/usr/local/bin/containerd", "--config", "/etc/containerd/config.toml", "--log-level", "info"]

@@ -32,6 +32,7 @@ from testbed.providers.base import (
     ReachesSockets,
     RebootsNodes,
     RestartsApiServer,
+    RestartsControlPlane,
     RestartsNodeComponents,
     RunsProcesses,
 )
@@ -61,6 +62,7 @@ PROTOCOLS: dict[Capability, type] = {
     Capability.RESTART_RUNTIME: RestartsNodeComponents,
     Capability.REBOOT_NODE: RebootsNodes,
     Capability.RESTART_API_SERVER: RestartsApiServer,
+    Capability.RESTART_CONTROL_PLANE: RestartsControlPlane,
     Capability.PROCESS_ON_NODE: RunsProcesses,
     Capability.DRIVER_SOCKET: ReachesSockets,
     Capability.RUN_ON_NODE: Cluster,
