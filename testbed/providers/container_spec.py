@@ -1,11 +1,13 @@
-"""The base OCI spec of a node's containers, which hides the hardware of this host from unprivileged ones. Used by the local provider.
+"""The base OCI spec of a node's containers: it hides the hardware of this host from unprivileged ones, and shows the boot ID of the node.
 
-Nodes of the local provider share the kernel, and so its sysfs. containerd removes the masks of the spec from privileged containers.
+Used by the local provider, whose nodes share the kernel, and so its sysfs. containerd removes the masks of the spec from privileged
+containers.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,18 +32,32 @@ _IN_SYS = (
     "devices/virtual/dmi",
     "kernel/iommu_groups",
 )
+_BOOT_ID = "proc/sys/kernel/random/boot_id"
 _OF_NO_DISK = {"bpf", "cgroup", "fuse", "resctrl", "selinux"}  # in /sys/fs; the others have a folder per mounted disk
 # The kernel shows each network namespace only its own NICs, and workloads read their names here.
 _PER_NAMESPACE = {"net"}
 
 
 def base_spec(default: str, sys: Path = Path("/sys")) -> str:
-    """Return containerd's default spec as a base spec: with our masks, and without the limits that containerd removes itself otherwise."""
+    """Return containerd's default spec as a base spec: with our masks and our hook.
+
+    The limits are removed, because containerd does so itself only without a base spec.
+    """
     spec = json.loads(default)
     spec["process"]["rlimits"] = []
     linux = spec["linux"]
     linux["maskedPaths"] = [*linux["maskedPaths"], *_IN_PROC, *sorted(set(_masked_in(sys)))]
+    spec["hooks"] = {"createContainer": [_show_boot_id()]}
     return json.dumps(spec, indent=1)
+
+
+def _show_boot_id() -> dict[str, object]:
+    """Return a hook that mounts the boot ID of the node into a container, which has its own /proc. runc allows no such mount in a spec.
+
+    runc executes the hook in the root of the container, when the file system of the node is still there.
+    """
+    mount = shutil.which("mount", path="/usr/bin:/bin") or "/bin/mount"
+    return {"path": mount, "args": ["mount", "--bind", f"/{_BOOT_ID}", _BOOT_ID]}
 
 
 def _masked_in(sys: Path) -> Iterator[str]:

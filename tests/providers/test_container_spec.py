@@ -82,3 +82,10 @@ def test_the_spec_keeps_the_default_mounts_and_sets_no_limits(sys: Path) -> None
 
     assert spec["mounts"] == DEFAULT["mounts"]
     assert spec["process"]["rlimits"] == []
+
+
+def test_a_container_gets_the_boot_id_of_its_node_before_its_root_is_changed(sys: Path) -> None:
+    (hook,) = json.loads(base_spec(json.dumps(DEFAULT), sys))["hooks"]["createContainer"]
+
+    assert Path(hook["path"]).is_file()
+    assert hook["args"] == ["mount", "--bind", "/proc/sys/kernel/random/boot_id", "proc/sys/kernel/random/boot_id"]

@@ -71,6 +71,12 @@ for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/p
   fi
 done
 
+# Each boot has its own ID. A program that compares it must see that the node rebooted, although the host did not.
+boot_id=$root/proc/sys/kernel/random/boot_id
+cat "$root/proc/sys/kernel/random/uuid" >"$folder/sysctl/kernel.random.boot_id"
+mount --bind "$folder/sysctl/kernel.random.boot_id" "$boot_id"
+mount -o remount,bind,ro "$boot_id"
+
 mount -t sysfs sysfs "$root/sys"
 mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 

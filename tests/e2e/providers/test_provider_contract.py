@@ -303,6 +303,26 @@ def test_a_reboot_clears_run_and_keeps_var_lib(testbed: Testbed, workers: list[s
     assert rebooted.run("ls", "/var/lib/kubelet/kept").ok
 
 
+def test_a_reboot_changes_the_boot_id_of_the_node_and_of_its_containers(
+    testbed: Testbed, kubectl: Kubectl, workers: list[str]
+) -> None:
+    cluster = able(testbed, Capability.REBOOT_NODE, Capability.RUN_ON_NODE)
+    boot_id = ("cat", "/proc/sys/kernel/random/boot_id")
+    kubectl.run_pod("before", "sleep 600", workers[1])
+    before = kubectl("exec", "before", "--", *boot_id).stdout
+    cluster.reboot(workers[1])
+    node_ready(testbed, workers[1])
+    kubectl.run_pod("after", "sleep 600", workers[1])
+    kubectl.run_pod("privileged-after", "sleep 600", workers[1], is_privileged=True)
+
+    on_node = next(each for each in cluster.nodes() if each.name == workers[1]).run(*boot_id).stdout
+    info = testbed.kube.get("v1", "Node", workers[1])["status"]["nodeInfo"]
+    assert on_node != before
+    assert on_node == kubectl("exec", "after", "--", *boot_id).stdout
+    assert on_node == kubectl("exec", "privileged-after", "--", *boot_id).stdout
+    assert on_node == f"{info['bootID']}\n"
+
+
 def test_the_api_server_restarts_with_its_objects(testbed: Testbed, kubectl: Kubectl) -> None:
     cluster = able(testbed, Capability.RESTART_API_SERVER)
     kubectl("create", "configmap", "kept", "--from-literal=a=b")

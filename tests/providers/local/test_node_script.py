@@ -34,16 +34,37 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     (folder / "disk.paths").write_text("")
     (folder / "programs").write_text(f"{tmp_path / 'program'} {PROGRAM}\n")
     (tmp_path / "program").write_text("the cached program\n")
-    machine = namespaces.boot(
-        tmp_path, folder, ["sh", str(SCRIPT), str(folder), "node-1", request.param], own_root=True
-    )
+    machine = boot(folder, request.param)
     yield machine
     process.kill(machine.init)
+
+
+def boot(folder: Path, how: str) -> Machine:
+    return namespaces.boot(folder.parent, folder, ["sh", str(SCRIPT), str(folder), "node-1", how], own_root=True)
 
 
 def test_a_node_has_character_devices_but_no_disk_of_the_host(node: Machine) -> None:
     assert node.run("sh", "-c", "test -c /dev/null && find /dev -type b").stdout == ""
     assert not node.run("sh", "-c", "ls -d /dev/mem /dev/disk /dev/block /dev/loop-control", check=False).stdout
+
+
+def test_each_boot_has_its_own_id_and_no_cdi_files(node: Machine, request: pytest.FixtureRequest) -> None:
+    read = ("cat", "/proc/sys/kernel/random/boot_id")
+    first = node.run(*read).stdout
+    node.run("sh", "-c", "mkdir /var/run/cdi && touch /var/run/cdi/devices.json")
+    process.kill(node.init)
+    again = boot(node.folder, request.node.callspec.params["node"])
+    second, left = again.run(*read).stdout, again.run("ls", "-A", "/run").stdout
+    process.kill(again.init)
+
+    assert len({first, second, Path("/proc/sys/kernel/random/boot_id").read_text()}) == 3
+    assert "cdi" not in left.split()
+
+
+def test_the_boot_id_cannot_be_changed(node: Machine) -> None:
+    written = node.run("sh", "-c", "echo mine >/proc/sys/kernel/random/boot_id", check=False)
+
+    assert "Read-only file system" in written.stderr
 
 
 def test_a_program_from_the_cache_is_read_only_on_a_node(node: Machine) -> None:
