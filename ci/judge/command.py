@@ -53,11 +53,10 @@ def choose(names: Sequence[str], *, fast: bool = False) -> list[Pair]:
 
 
 def run(pairs: Sequence[Pair], work: Path, *, again: bool) -> None:
-    """Run the pairs that have no outcome yet, and keep the outcome of each one as soon as it is known."""
+    """Run the pairs that have no outcome yet, with `again` all, and keep the outcome of each one as soon as it is known."""
     file = work / FILE
-    if again:
-        file.unlink(missing_ok=True)
-    done = {(each.pair, each.digest) for each in outcomes(work) if each.result != UNCLEAR}
+    known = () if again else outcomes(work)
+    done = {(each.pair, each.digest) for each in known if each.result != UNCLEAR}
     for outcome in judge([pair for pair in pairs if (pair.name, pair.digest) not in done], work / "judge"):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as kept:

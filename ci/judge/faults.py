@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ci.judge.moments import Attempts, Event, Moment, Object
+from ci.judge.moments import Event, Moment, Object, RunningTests
 from testbed.providers.base import Component
 
 
 @dataclass(frozen=True)
 class Kill:
-    """SIGKILL to a component, on all machines that have it; with `each_time` in every attempt of the test."""
+    """SIGKILL to a component, on all machines that have it."""
 
     component: str
-    each_time: bool = False
 
     def __str__(self) -> str:
-        return f"{self.component} is killed" + (", in each attempt" if self.each_time else "")
+        return f"{self.component} is killed"
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,7 @@ class ForeignSlices:
         return "another driver has published contradictory slices"
 
 
-@dataclass(frozen=True)
-class OwnSlices:
-    """The driver under test is a mutant whose slices contradict each other."""
-
-    def __str__(self) -> str:
-        return "the slices of the driver contradict each other"
-
-
-Fault = Kill | Freeze | LateWatches | LostEvents | ForeignSlices | OwnSlices
+Fault = Kill | Freeze | LateWatches | LostEvents | ForeignSlices
 
 
 class Injection(Protocol):
@@ -89,29 +80,32 @@ class Injection(Protocol):
 
     @property
     def happened(self) -> bool:
-        """Return True if the fault has affected the run."""
+        """Whether the fault has affected the run."""
 
 
 @dataclass
 class OnProcesses:
-    """A Kill or a Freeze, in one run."""
+    """A Kill or a Freeze, in one run. It is injected once, so a repetition of the test is not affected.
+
+    A component that died in each repetition would be the driver's failure.
+    """
 
     fault: Kill | Freeze
     moment: Moment
     components: Callable[[], Iterable[Component]]
     pods: Callable[[], Sequence[Object]]
     clock: Callable[[], float] = time.monotonic
-    _attempts: Attempts = field(default_factory=Attempts)
-    _injected: int = 0  # the attempt in which the fault was injected last
+    happened: bool = False
+    _running: RunningTests = field(default_factory=RunningTests)
     _frozen: list[int] = field(default_factory=list)
     _thaw_at: float = 0.0
 
     def observe(self, events: Sequence[Event]) -> None:
         """Inject the fault if the moment has come, and end a freeze whose time is over."""
-        self._attempts.add(events)
+        self._running.add(events)
         if self._frozen and self.clock() >= self._thaw_at:
             self.lift()
-        if self._is_due():
+        if not self.happened and self.moment.is_now(self._running.requirements, self.pods):
             self._inject()
 
     def lift(self) -> None:
@@ -120,27 +114,13 @@ class OnProcesses:
             thaw(pid)
         self._frozen = []
 
-    @property
-    def happened(self) -> bool:
-        """Return True if a signal was sent."""
-        return self._injected > 0
-
-    def _is_due(self) -> bool:
-        attempt = self._attempts.started.get(self.moment.requirement, 0)
-        wanted = attempt > self._injected and (not self._injected or getattr(self.fault, "each_time", False))
-        running = set(self._attempts.running.values())
-        if not wanted or self.moment.requirement not in running:
-            return False
-        return self.moment.is_now(running, self.pods() if self.moment.needs_pods else ())
-
     def _inject(self) -> None:
         found = [each.process.pid for each in self._targets() if each.process]
         for pid in found:
             os.kill(pid, signal.SIGSTOP if isinstance(self.fault, Freeze) else signal.SIGKILL)
-        if found:  # otherwise it is dead since the last attempt, and nothing has started it again
-            self._injected = self._attempts.started[self.moment.requirement]
         if isinstance(self.fault, Freeze):
             self._frozen, self._thaw_at = found, self.clock() + self.fault.seconds
+        self.happened = bool(found)
 
     def _targets(self) -> list[Component]:
         return [each for each in self.components() if each.alive and each.name.endswith(f"/{self.fault.component}")]

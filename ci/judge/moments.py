@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ POD_EXISTS = "has a pod"
 POD_RUNS = "has a running pod"
 POD_ENDS = "has a terminating pod"
 CHECKS: Mapping[str, Check] = {
-    STARTED: lambda _: True,
     POD_EXISTS: bool,
     POD_RUNS: lambda pods: any(each.get("status", {}).get("phase") == "Running" for each in pods),
     POD_ENDS: lambda pods: any("deletionTimestamp" in each["metadata"] for each in pods),
@@ -26,7 +25,7 @@ CHECKS: Mapping[str, Check] = {
 
 @dataclass(frozen=True)
 class Moment:
-    """The test of a requirement runs and its pods are in a state: one of CHECKS."""
+    """The test of a requirement runs and its pods are in a state: STARTED or one of CHECKS."""
 
     requirement: str
     state: str = STARTED
@@ -34,14 +33,11 @@ class Moment:
     def __str__(self) -> str:
         return f"when the test of {self.requirement} {self.state}"
 
-    @property
-    def needs_pods(self) -> bool:
-        """Return True if the pods of the test decide."""
-        return self.state != STARTED
-
-    def is_now(self, running: Iterable[str], pods: Sequence[Object]) -> bool:
-        """Return True if the moment has come. `running` are the requirements whose tests run, `pods` those of all namespaces."""
-        return self.requirement in running and CHECKS[self.state](pods_of(self.requirement, pods))
+    def is_now(self, running: Collection[str], pods: Callable[[], Sequence[Object]]) -> bool:
+        """Return True if the moment has come. `running` are the requirements whose tests run, `pods` returns those of all namespaces."""
+        if self.requirement not in running or self.state == STARTED:
+            return self.requirement in running
+        return CHECKS[self.state](pods_of(self.requirement, pods()))
 
 
 def pods_of(requirement: str, pods: Sequence[Object]) -> list[Object]:
@@ -51,20 +47,23 @@ def pods_of(requirement: str, pods: Sequence[Object]) -> list[Object]:
 
 
 @dataclass
-class Attempts:
-    """The tests that run, and how often the test of each requirement has started, from the events of a run."""
+class RunningTests:
+    """The tests that run now, from the events of a run."""
 
-    running: dict[str, str] = field(default_factory=dict)  # requirement by test
-    started: dict[str, int] = field(default_factory=dict)
+    _by_test: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def requirements(self) -> frozenset[str]:
+        """Return the requirements of these tests."""
+        return frozenset(self._by_test.values())
 
     def add(self, events: Iterable[Event]) -> None:
         """Take the next events into account."""
         for each in events:
             if each["event"] == "test-started":
-                self.running[each["test"]] = each["id"]
-                self.started[each["id"]] = self.started.get(each["id"], 0) + 1
+                self._by_test[each["test"]] = each["id"]
             elif each["event"] == "test-finished":
-                self.running.pop(each["test"], None)
+                self._by_test.pop(each["test"], None)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from ci.judge import foreign_slices, watch_proxy
-from ci.judge.faults import ForeignSlices, Freeze, Injection, Kill, LateWatches, LostEvents, OnProcesses
+from ci.judge.faults import Freeze, Injection, Kill, LateWatches, LostEvents, OnProcesses
 from ci.judge.moments import Event, EventTail, Object
 from ci.judge.outcome import UNCLEAR, Outcome, compare, verdicts
 from ci.judge.pairs import Pair
@@ -68,7 +68,13 @@ def judge(pairs: Sequence[Pair], work: Path) -> Iterator[Outcome]:
     shared = SharedTestbed()
     try:
         for pair in pairs:
-            yield run_pair(shared.usable(), pair, work.absolute())
+            try:
+                yield run_pair(shared.usable(), pair, work.absolute())
+            except TestbedError as broken:
+                yield Outcome(
+                    pair.name, UNCLEAR, f"the testbed broke: {str(broken).splitlines()[0]}", digest=pair.digest
+                )
+                shared.remove()
     finally:
         shared.remove()
 
@@ -100,7 +106,7 @@ def _fault(pair: Pair, testbed: Testbed) -> Iterator[Injection]:
         elif isinstance(fault, LateWatches | LostEvents):
             yield undo.enter_context(_changed_watches(fault, testbed.cluster.kubeconfig))
         else:
-            undo.enter_context(_objects(testbed, foreign_slices.SLICES if isinstance(fault, ForeignSlices) else ()))
+            undo.enter_context(_objects(testbed, foreign_slices.SLICES))
             yield Lasting()
 
 

@@ -11,7 +11,7 @@ from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.observation import Diagnosis, NotObserved, Target, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, Target, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import Budget, NotYet
 
@@ -238,8 +238,6 @@ class Claim:
         cause = Diagnosis(f"it lacks the finalizer {PROTECTION}")
         expected = f"{self._target} to stay"
         hold(self.world.kube, self._target, lambda _claim: None, expected, budgets.STAYS, lambda: cause)
-        if self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace) is None:
-            raise NotObserved(f"expected {expected}\n  likely cause: {cause.cause}\n  last seen: it is gone")
         return self
 
     def should_be_gone(self) -> None:

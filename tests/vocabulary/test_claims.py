@@ -158,7 +158,7 @@ def test_a_claim_that_should_stay_is_already_gone(claim: Callable[..., Claim]) -
 def test_a_claim_that_should_stay_is_removed(claim: Callable[..., Claim]) -> None:
     made = claim()
     _kube(made).react = lambda kube: kube.objects.pop(("ResourceClaim", "here", "c"), None)
-    with pytest.raises(NotObserved, match=r"lacks the finalizer(.|\n)*it is gone"):
+    with pytest.raises(NotObserved, match=r"lacks the finalizer(.|\n)*there is no"):
         made.should_stay()
 
 

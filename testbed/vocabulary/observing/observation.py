@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -77,13 +78,14 @@ def observe(
     diagnose: Callable[[], Diagnosis],
     meanwhile: Meanwhile | None = None,
 ) -> T:
-    """Watch the object until `check` returns for one of its states, and return the result.
+    """Watch the object until `check` returns for one of its states, and return the result. Before failing, read it once more.
 
     `check` raises NotYet to continue and StateUnreachable to give up. `meanwhile` is called every two seconds. If the wait
     fails, the error contains the diagnosis.
     """
     seen = f"there is no {target}"
-    for state in _states(kube, target, budget.effective_seconds, meanwhile):
+    states = _states(kube, target, budget.effective_seconds, meanwhile)
+    for state in itertools.chain(states, _current(kube, target)):
         if state is None:
             seen = f"it was deleted; before that: {seen}"
             continue
@@ -104,23 +106,20 @@ def hold(
     budget: Budget,
     diagnose: Callable[[], Diagnosis],
 ) -> None:
-    """Watch the object for the whole budget, and require that it exists and that `check` accepts each of its states.
+    """Watch the object for the whole budget, and require that it exists and that `check` accepts each of its states, the last one too.
 
     Patience never shortens the budget: a change that comes later would not be seen.
     """
     budget = unshortened(budget)
-    seen = False
     for state in _states(kube, target, budget.effective_seconds):
-        seen = True
         if state is None:
             raise failure(expected, "it was deleted", f"less than the budget ({budget})", diagnose())
         _require(check, state, expected, budget, diagnose)
-    if not seen:  # with a short budget, the time may be over before the first watch event
-        found = kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
-        if not found:
-            raise failure(expected, f"there is no {target}", str(budget), diagnose())
-        for state in found:
-            _require(check, state, expected, budget, diagnose)
+    found = list(_current(kube, target))
+    if not found:
+        raise failure(expected, f"there is no {target}", str(budget), diagnose())
+    for state in found:
+        _require(check, state, expected, budget, diagnose)
 
 
 def _require(
@@ -159,6 +158,11 @@ def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | N
             meanwhile()
 
 
+def _current(kube: Kube, target: Target) -> Iterator[Object]:
+    """Yield the object as it is when this is read: a watch can lose events, or end before the first one."""
+    yield from kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
+
+
 def _watched(kube: Kube, target: Target, seconds: float) -> Iterator[Object | None]:
     for event in kube.watch(
         target.api_version, target.kind, target.namespace, seconds=seconds, fieldSelector=target.fields
@@ -173,7 +177,7 @@ def _wait_for_api_server(kube: Kube, target: Target, refused: ApiError) -> float
 
     def ask() -> None:
         try:
-            kube.list(target.api_version, target.kind, target.namespace, fieldSelector=target.fields)
+            list(_current(kube, target))
         except ApiError as again:
             if not again.overloaded:
                 raise

@@ -19,7 +19,7 @@ from testbed.vocabulary.observing.diagnosis import (
     event_text,
     occurrences,
 )
-from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, Target, hold, observe
 from testbed.vocabulary.observing.prepare_errors import (
     is_driver_unavailable,
     is_prepare_error,
@@ -223,10 +223,7 @@ class Pod:
 
     def should_stay_terminating(self) -> Pod:
         """Require that the deleted pod stays for the budget STAYS, because its claims are not yet unprepared."""
-        self._should_stay("terminating", pod_states.terminating)
-        if self.world.kube.find("v1", "Pod", self.name, self.namespace) is None:
-            raise NotObserved(f"expected pod {self.name} to stay terminating\n  last seen: it is gone")
-        return self
+        return self._should_stay("terminating", pod_states.terminating)
 
     def should_stay_unscheduled(self) -> Pod:
         """Require that the scheduler does not bind the pod to a node for the budget STAYS."""

@@ -38,7 +38,7 @@ class Watching:
             yield {"type": kind, "object": {"phase": phase}}
 
 
-def _observe(*watches: list[str] | ApiError, by_environment: bool = False) -> str:
+def _observe(*watches: list[str] | ApiError, by_environment: bool = False, there: tuple[str, ...] = ()) -> str:
     def check(state: Object) -> str:
         if state["phase"] == "broken":
             raise StateUnreachable("it is broken")
@@ -46,7 +46,7 @@ def _observe(*watches: list[str] | ApiError, by_environment: bool = False) -> st
             raise NotYet(f"it is {state['phase']}")
         return "came"
 
-    kube: Any = Watching(*watches)
+    kube: Any = Watching(*watches, there=there)
     return observe(
         kube, TARGET, check, "p to be good", BUDGET, lambda: Diagnosis("a reason", by_environment, ("W: x",))
     )
@@ -107,6 +107,14 @@ def test_a_wait_for_a_missing_object_reports_that_it_is_missing() -> None:
         _observe()
 
 
+@pytest.mark.usefixtures("_impatient")
+def test_a_state_that_no_watch_showed_is_read_before_the_wait_fails() -> None:
+    assert _observe([], there=("good",)) == "came"
+    assert _observe(["bad"], there=("good",)) == "came"
+    with pytest.raises(NotObserved, match="last seen: it is worse"):
+        _observe(["bad"], there=("worse",))
+
+
 def _hold(*watches: list[str], there: tuple[str, ...] = ()) -> None:
     def check(state: Object) -> None:
         if state["phase"] != "good":
@@ -126,7 +134,7 @@ def test_patience_does_not_shorten_the_observation_of_a_state_that_must_last() -
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_state_that_lasts() -> None:
-    _hold(["good"], [], ["good"])
+    _hold(["good"], [], ["good"], there=("good",))
 
 
 @pytest.mark.usefixtures("_impatient")
@@ -154,6 +162,14 @@ def test_the_state_is_read_at_least_once_without_watch_events() -> None:
     _hold([], there=("good",))
     with pytest.raises(NotObserved, match="last seen: it is bad"):
         _hold([], there=("bad",))
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_change_that_the_watch_lost_is_read_at_the_end() -> None:
+    with pytest.raises(NotObserved, match="last seen: it is bad"):
+        _hold(["good"], there=("bad",))
+    with pytest.raises(NotObserved, match="there is no pod p"):
+        _hold(["good"])
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -285,7 +285,7 @@ def test_a_terminating_pod_stays(pod: Callable[..., Pod]) -> None:
     kube_of(held).objects["Pod", "here", "p"]["metadata"]["deletionTimestamp"] = "now"
     assert held.should_stay_terminating() is held
     kube_of(held).react = lambda kube: kube.objects.pop(("Pod", "here", "p"), None)
-    with pytest.raises(NotObserved, match="last seen: it is gone"):
+    with pytest.raises(NotObserved, match="last seen: there is no pod p"):
         held.should_stay_terminating()
 
 
