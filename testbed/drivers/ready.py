@@ -72,19 +72,23 @@ def _tolerated_nodes(kube: Kube, driver_file: DriverFile, installed: str) -> fro
 
 
 def _selected_nodes(kube: Kube, driver_file: DriverFile) -> list[Object]:
-    labels = ",".join(f"{key}={value}" for key, value in driver_file.nodes.selector.items())
+    labels = ",".join(f"{key}={value}" for key, value in _wanted_labels(driver_file).items())
     return kube.list("v1", "Node", **({"labelSelector": labels} if labels else {}))
+
+
+def _wanted_labels(driver_file: DriverFile) -> dict[str, str]:
+    return {**driver_file.nodes.selector, **driver_file.nodes.labels}
 
 
 def _raise_no_nodes(kube: Kube, driver_file: DriverFile) -> None:
     """Raise UsageError: the driver file selects no node, or all selected nodes have taints."""
-    selected, labels = _selected_nodes(kube, driver_file), driver_file.nodes.selector
+    selected, labels = _selected_nodes(kube, driver_file), _wanted_labels(driver_file)
     if not selected:
         wanted = ", ".join(f"{key}={value}" for key, value in labels.items())
         raise UsageError(
             f"driver {driver_file.driver} has no node to run on: "
             + (f"no node has the labels {wanted}" if labels else "the cluster has no nodes"),
-            hint="compare spec.nodes.selector of the driver file with `kubectl get nodes --show-labels`",
+            hint="compare spec.nodes.selector and spec.nodes.labels of the driver file with `kubectl get nodes --show-labels`",
         )
     taints = {node["metadata"]["name"]: _untolerated(node, driver_file) for node in selected}
     raise UsageError(

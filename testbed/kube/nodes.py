@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from testbed.kube.client import Kube, Object
 from testbed.waiting import Budget, NotYet, eventually, holds_for
@@ -26,6 +26,14 @@ def lasting_taints(node: Object) -> list[Object]:
     taints = node.get("spec", {}).get("taints") or ()
     kept = [taint for taint in taints if not taint["key"].startswith(_NODE_TAINTS)]
     return [taint for taint in kept if taint["effect"] in ("NoSchedule", "NoExecute")]
+
+
+def label(kube: Kube, labels: Mapping[str, str]) -> None:
+    """Set labels on all nodes that take pods."""
+    for node in kube.list("v1", "Node"):
+        if not lasting_taints(node):
+            target = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node["metadata"]["name"]}}
+            kube.patch(target, {"metadata": {"labels": dict(labels)}})
 
 
 def is_cordoned(node: Object) -> bool:

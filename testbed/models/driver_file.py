@@ -52,7 +52,7 @@ class Nodes(Strict):
     selector: dict[str, str] = Field(default_factory=dict, description="Labels of these nodes.")
     labels: dict[str, str] = Field(
         default_factory=dict,
-        description="Labels that these nodes need. They are set on nodes that dra-testbed makes, and required of others.",
+        description="Labels that these nodes need: set on nodes that dra-testbed makes, required of nodes of an existing cluster.",
     )
     tolerations: tuple[Toleration, ...] = Field(
         (), description="Tolerations of the tests' pods. Nodes with other taints are left out."

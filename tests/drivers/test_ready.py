@@ -101,6 +101,16 @@ def test_only_the_nodes_of_the_selector_are_expected() -> None:
     assert expected_nodes(kube, wanted) == {"node-3"}
 
 
+def test_only_nodes_with_the_labels_that_the_driver_needs_are_expected() -> None:
+    kube = _kube()
+    kube.put("Node", "node-3", spec={}, metadata={"labels": {"gpu": "yes", "zone": "a"}})
+    kube.put("Node", "node-4", spec={}, metadata={"labels": {"gpu": "yes"}})
+    nodes = _selector(gpu="yes").model_copy(update={"labels": {"zone": "a"}})
+    assert expected_nodes(kube, FILE.model_copy(update={"spec": FILE.spec.model_copy(update={"nodes": nodes})})) == {
+        "node-3"
+    }
+
+
 def _selector(**labels: str) -> Any:
     return FILE.nodes.model_copy(update={"selector": labels})
 

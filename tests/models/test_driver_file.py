@@ -439,11 +439,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
             "    without: {command: [a]}\n    command: [env]",
             "spec.probe.without: is not supported",
         ),
-        (
-            '"true"}}',
-            '"true"}, labels: {a: b}}',
-            "spec.nodes.labels: is not supported by this version; label the nodes",
-        ),
         ("  devices:", "  budgets: {prepareP99: 2s}\n  devices:", "spec.budgets: is not supported"),
     ],
 )

@@ -39,6 +39,7 @@ class MadeClusterProcedure:
             self.build_images,
             self.create_cluster,
             self.wait_until_usable,
+            self.label_nodes,
             self.install_driver,
             self.check_components,
         )
@@ -117,6 +118,12 @@ class MadeClusterProcedure:
                 raise TestbedError(
                     "the API server does not serve resource.k8s.io/v1", hint="check --runtime-config"
                 ) from missing
+
+    def label_nodes(self, context: Context) -> None:
+        """Set the labels that the drivers need on all nodes that take pods."""
+        wanted = {key: value for each in context.resolved.drivers for key, value in each.nodes.labels.items()}
+        if wanted:
+            nodes.label(context.kube, wanted)
 
     def install_driver(self, context: Context) -> None:
         """Install the driver under test and its companions, if there is one."""

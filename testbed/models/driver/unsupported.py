@@ -36,7 +36,6 @@ def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
         "install.process": (install and install.process, _USE_MANIFESTS),
         "install.pullSecret": (install and install.pull_secret, "use images, which are loaded into the nodes"),
         "install.previous": (install and install.previous, "remove it"),
-        "nodes.labels": (spec.nodes.labels, "label the nodes, and use selector"),
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
         "devices.claim.counts": (claim.counts != "any", "remove it"),
         "devices.claim.configuration": (claim.configuration != "optional", "remove it"),
