@@ -109,7 +109,7 @@ def _probes(world: World, namespace: str, into: Path) -> None:
         (into / "probe").mkdir(exist_ok=True)
         kind = ".settings" if result.of_settings else ""
         name = f"{safe_name(result.pod)}.{safe_name(result.container)}{kind}.txt"
-        _write(into / "probe" / name, result.printed)
+        _write(into / "probe" / name, result.evidence)
 
 
 def _driver_logs(world: World, namespace: str, into: Path) -> None:

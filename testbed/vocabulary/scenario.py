@@ -26,6 +26,7 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.pods.probe_command import as_container
 from testbed.vocabulary.pods.tolerations import with_tolerations
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.world import World
@@ -147,7 +148,7 @@ class Scenario:
             "classes": self.world.driver_file.classes,
             "driver": self.world.driver_file.driver,
             "image": self.world.workload_image,
-            "probe": list(self.world.driver_file.probe.argv),
+            "probe": as_container(self.world.driver_file.probe.argv),
             "settings": _settings(self.world.driver_file.configuration),
             "unique": self.namespace,
         }

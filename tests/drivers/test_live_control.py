@@ -20,7 +20,7 @@ class Kube(FakeKube):
 
     answer = Completed((), 0, '{"changed": true}', "")
 
-    def exec_unchecked(self, _namespace: str, pod: str, command: Sequence[str], **how: Any) -> Completed:
+    def exec_unchecked(self, namespace: str, pod: str, command: Sequence[str], **how: Any) -> Completed:
         self.exec_calls.append((pod, how["container"], tuple(command)))
         if command[-1] == "state":
             return Completed((), 0, json.dumps({"devices": DEVICES[pod.removeprefix("driver-")]}), "")

@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed.errors import ApiError
 from testbed.kube.client import Object
+from testbed.process import Completed
 
 Key = tuple[str, str, str]
 
@@ -34,6 +35,7 @@ class FakeKube:
         self.react = react
         self.log_texts: dict[str, str] = {}
         self.outputs: dict[str, str] = {}
+        self.codes: dict[str, int] = {}
         self.exec_calls: list[tuple[str, str | None, tuple[str, ...]]] = []
         self.finalizers: dict[str, int] = {}
         self.applied: list[tuple[str, str, dict[str, Any]]] = []
@@ -115,6 +117,12 @@ class FakeKube:
         self._alive(f"EXEC {pod}")
         self.exec_calls.append((pod, container, tuple(_command)))
         return self.outputs[f"{pod}/{container}"]
+
+    def exec_unchecked(
+        self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, **_: Any
+    ) -> Completed:
+        output = self.exec(namespace, pod, command, container=container)
+        return Completed(tuple(command), self.codes.get(f"{pod}/{container}", 0), output, "")
 
     def resource_version(self, _api_version: str, kind: str) -> str:
         self._alive(f"GET {kind}")

@@ -85,7 +85,7 @@ def test_a_claim_that_is_not_allocated(claim: Callable[..., Claim]) -> None:
         (
             "2 node(s) had untolerated taint(s)",
             WaitTimeout,
-            "do not tolerate the taints of the nodes: .*; this is not the driver's",
+            "do not tolerate the taints of the nodes: .*; the driver is not blamed",
         ),
         ("2 cannot allocate all claims", NotObserved, "likely cause: no free device fits"),
     ],
@@ -112,7 +112,7 @@ def test_a_device_allocated_to_a_claim_of_others_is_not_the_drivers_fault(claim:
     kube.put("Namespace", "team-a")
     result = {"driver": made.world.driver_file.driver, "pool": "node-1", "device": "gpu-0"}
     kube.put("ResourceClaim", "training", "team-a", status={"allocation": {"devices": {"results": [result]}}})
-    with pytest.raises(WaitTimeout, match=r"claim team-a/training holds gpu-0 of node-1; this is not the driver's"):
+    with pytest.raises(WaitTimeout, match=r"claim team-a/training holds gpu-0 of node-1; the driver is not blamed"):
         made.should_be_allocated()
 
 

@@ -11,6 +11,7 @@ import pytest
 from testbed.errors import ApiError, UsageError
 from testbed.kube.client import Object
 from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.probe_command import as_container
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
@@ -112,7 +113,7 @@ def test_a_class_with_a_shared_name_is_rejected(scenario: Scenario) -> None:
 def test_the_common_variables_of_manifests(scenario: Scenario) -> None:
     scenario.apply("probe.yaml")
     pod = _kube(scenario).objects["Pod", scenario.namespace, "p"]
-    assert pod["spec"] == {"command": ["env"], "who": scenario.namespace}
+    assert pod["spec"] == {"command": as_container(["env"]), "who": scenario.namespace}
 
 
 def test_the_namespace_is_labelled(scenario: Scenario) -> None:

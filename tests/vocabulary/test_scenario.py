@@ -121,7 +121,7 @@ def test_a_pod_that_does_not_run_is_reported_with_the_cause_and_its_last_state(w
 def test_a_missing_image_does_not_blame_the_driver(world: Make) -> None:
     with new_scenario(world("image-missing"), "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
-        with pytest.raises(WaitTimeout, match="not the driver's fault"):
+        with pytest.raises(WaitTimeout, match="the driver is not blamed for it"):
             scenario.pod("first").should_run()
 
 
@@ -135,7 +135,7 @@ def test_a_node_that_is_not_ready_does_not_blame_the_driver(world: Make) -> None
 
 def test_pods_on_a_dead_node_that_never_end_do_not_blame_the_driver(world: Make) -> None:
     with (
-        pytest.raises(WaitTimeout, match=r"node node-1 is not Ready.*not the driver's fault"),
+        pytest.raises(WaitTimeout, match=r"node node-1 is not Ready.*the driver is not blamed for it"),
         new_scenario(world("node-away"), "SHARE-001") as scenario,
     ):
         scenario.apply("sharing/two-pods-one-claim.yaml")

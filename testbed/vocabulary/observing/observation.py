@@ -136,7 +136,7 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
     lines = [seen, *(f"    {line}" for line in diagnosis.warnings)]
     if diagnosis.by_environment:
         kind = NodesUnderPressure if diagnosis.lasting else WaitTimeout
-        return kind(expected, waited, "\n".join(lines), cause=f"{diagnosis.cause}; this is not the driver's fault")
+        return kind(expected, waited, "\n".join(lines), cause=f"{diagnosis.cause}; the driver is not blamed for it")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
     return NotObserved(
         "\n".join([f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"])

@@ -19,11 +19,15 @@ from testbed.vocabulary.observing.diagnosis import (
     unschedulable_conditions,
 )
 from testbed.vocabulary.observing.observation import Diagnosis, failure
+from testbed.vocabulary.pods.probe_command import NOT_STARTED, as_container
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, eventually
 
 _FORBIDDEN = 403
 _SHOWN = 3
+_NOT_STARTED = (
+    "the container cannot start the program of spec.probe: its image lacks it, or the driver should add it and did not"
+)
 
 
 def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
@@ -32,6 +36,8 @@ def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) ->
     nodes = [] if node or pod is None else _possible_nodes(world)
     file, events = world.driver_file, events_of(world, namespace, name)
     found = diagnose(pod, events, node, nodes, driver=file.driver, in_sandbox=file.acts_on_sandboxes)
+    if pod and not found.by_environment and _has_unstartable_probe(pod, as_container(file.probe.argv)):
+        return replace(found, cause=_NOT_STARTED, by_environment=True)
     holders = held_by_others(world) if pod and not found.by_environment and lacks_devices(pod) else ""
     if holders:
         return replace(found, cause=f"it may wait for devices that others use: {holders}", by_environment=True)
@@ -41,6 +47,19 @@ def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) ->
         if refused.status != _FORBIDDEN:
             raise
         return found
+
+
+def _has_unstartable_probe(pod: Object, command: list[str]) -> bool:
+    """Return True if a container whose command is the probe ended because the program could not be started."""
+    spec, status = pod["spec"], pod.get("status", {})
+    containers = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+    probes = {each["name"] for each in containers if each.get("command") == command}
+    return any(
+        state.get("terminated", {}).get("exitCode") in NOT_STARTED
+        for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        if each["name"] in probes
+        for state in (each.get("state", {}), each.get("lastState", {}))
+    )
 
 
 def _detailed(world: World, pod: Object, found: Diagnosis) -> Diagnosis:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
-from testbed.errors import DriverFailed, WaitTimeout
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
+from testbed.process import Completed
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
 from testbed.vocabulary.pods.pod_states import Check
+from testbed.vocabulary.pods.probe_command import NOT_STARTED, in_container
 from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Settings
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import Budget, NotYet, eventually
@@ -93,23 +95,26 @@ class Container:
 
     @property
     def seen_devices(self) -> SeenDevices:
-        """Return the devices that the driver file's probe finds in the running container."""
-        return self._found_in(self._output(self.pod.world.driver_file.probe.argv))
+        """Return the devices that the driver file's probe finds in the running container, whatever its exit code is."""
+        answer = self._answer(self.pod.world.driver_file.probe.argv, "spec.probe")
+        return self._found_in(answer.stdout, answer)
 
     @property
     def printed_devices(self) -> SeenDevices:
         """Return the devices in the log of a container whose command is the driver file's probe, also after it has ended."""
-        return self._found_in(self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name))
+        printed = self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name)
+        return self._found_in(printed, Completed((), 0, printed, ""))
 
     @property
     def settings(self) -> Settings:
         """Return the settings (one, other) that the driver file's command finds in the running container."""
         known = self.pod.world.driver_file.configuration
-        printed = self._output(known.command) if known and known.command else ""
-        self.pod.world.probe_results.keep(
-            self.pod.namespace, ProbeResult(self.pod.name, self.name, printed, matches="", of_settings=True)
-        )
-        found = known.shown(printed) if known else ()
+        command = known.command if known else ()
+        answer = self._answer(command, "spec.configuration.command") if command else Completed((), 0, "", "")
+        printed = (self.pod.name, self.name, answer.stdout)
+        result = ProbeResult(*printed, matches="", of_settings=True, code=answer.code, errors=answer.stderr)
+        self.pod.world.probe_results.keep(self.pod.namespace, result)
+        found = known.shown(answer.stdout) if known else ()
         return Settings(f"container {self.name} of pod {self.pod.name}", found)
 
     @property
@@ -169,12 +174,28 @@ class Container:
         self.pod.should(f"have its container {self.name} restarted", check, budgets.RESTARTED)
         return self
 
+    def _answer(self, command: Sequence[str], key: str) -> Completed:
+        """Run a command of the driver file and return its answer. Raise UsageError if it could not be started although it has a device.
+
+        In a container without devices this is an answer too: the driver may add the program together with the device.
+        """
+        argv, name = in_container(command), self.name
+        answer = self.pod.world.kube.exec_unchecked(self.pod.namespace, self.pod.name, argv, container=name)
+        if answer.code in NOT_STARTED and (self.devices or self.extended_devices):
+            shown = (answer.stderr or answer.stdout).strip() or f"exit code {answer.code}"
+            raise UsageError(
+                f"{command[0]} of {key} could not be started in container {name} of pod {self.pod.name}: {shown}",
+                hint=f"the image lacks the program, or the driver did not add it to the container: check {key} of the driver file",
+            )
+        return answer
+
     def _output(self, command: Sequence[str]) -> str:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
-    def _found_in(self, text: str) -> SeenDevices:
+    def _found_in(self, text: str, answer: Completed) -> SeenDevices:
         """Return the devices in the output. Wait for their slices, which the driver may be publishing again, or raise DriverFailed."""
-        result = ProbeResult(self.pod.name, self.name, text, self.pod.world.driver_file.probe.pattern)
+        pattern = self.pod.world.driver_file.probe.pattern
+        result = ProbeResult(self.pod.name, self.name, text, pattern, code=answer.code, errors=answer.stderr)
         probe_results, namespace = self.pod.world.probe_results, self.pod.namespace
         probe_results.keep(namespace, result)
         expected = f"the devices in container {self.name} of pod {self.pod.name} to be published"

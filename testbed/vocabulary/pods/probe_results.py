@@ -49,9 +49,17 @@ class ProbeResult:
     matches: str
     devices: frozenset[Device] = frozenset()
     of_settings: bool = False  # printed by the command of spec.configuration, which shows no devices
+    code: int = 0  # the exit code, unless the probe was the command of its container
+    errors: str = ""  # its standard error
 
     def __str__(self) -> str:
         return f"container {self.container} of pod {self.pod}"
+
+    @property
+    def evidence(self) -> str:
+        """Return all that the probe printed, and how it ended."""
+        ended = f"exit code {self.code}" + (f", standard error:\n{self.errors}" if self.errors else "\n")
+        return f"{self.printed}\n--- {ended}" if self.code or self.errors else self.printed
 
     @property
     def summary(self) -> str:
@@ -59,9 +67,10 @@ class ProbeResult:
         names = [_name(line) for line in self.printed.splitlines()[:_LINES] if line.strip()]
         pattern = _name(re.sub(r"\(\?P<.*|\\.[+*?]?|[\^$()\[\]|?*+]", "", self.matches) or self.matches)
         similar = difflib.get_close_matches(pattern, names, n=1, cutoff=_SIMILAR)
+        ended = f" and exited with code {self.code}" if self.code else ""
         if not names:
-            return f"the probe printed nothing in {self}"
-        printed = f"the probe printed {len(names)} line{'s' * (len(names) > 1)} in {self}"
+            return f"the probe printed nothing in {self}{ended}"
+        printed = f"the probe printed {len(names)} line{'s' * (len(names) > 1)} in {self}{ended}"
         if similar and not self.devices:
             return f"{printed}, none matches, and the most similar is {similar[0]}…"
         return f"{printed}, {'some match' if self.devices else 'and none is similar'}"

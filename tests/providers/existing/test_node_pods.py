@@ -60,7 +60,7 @@ class Nodes(FakeKube):
             manifest = {**manifest, "status": there.get("status", status)}
         return super().apply(manifest, **how)
 
-    def exec_unchecked(self, _namespace: str, _pod: str, command: Sequence[str], **_: Any) -> Completed:
+    def exec_unchecked(self, namespace: str, pod: str, command: Sequence[str], **_: Any) -> Completed:
         if self.units["kubelet"] != "active":
             raise ApiError("EXEC", 500, "", "dial tcp: connection refused")
         assert command[0] == "nsenter"

@@ -3,15 +3,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver.probe import Probe
+from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.probe_command import as_container, in_container
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DRIVER
@@ -69,6 +73,72 @@ def test_a_name_that_is_not_published_is_reported(here: World) -> None:
 
         with pytest.raises(DriverFailed, match="has a device with that name; published: gpu-0, gpu-1"):
             _ = pod.seen_devices
+
+
+def test_a_probe_that_exits_non_zero_is_an_answer(here: World, tmp_path: Path) -> None:
+    kube: Any = here.kube
+    with new_scenario(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _print(here, "first/cat", "DEVICE=gpu-1\n")
+        kube.codes["first/cat"] = 2
+        assert {device.name for device in pod.seen_devices} == {"gpu-1"}
+        _print(here, "first/cat", "No devices were found\n")
+        assert pod.seen_devices == NONE
+        (result,) = here.probe_results.of(scenario.namespace)
+        assert result.summary.startswith(
+            "the probe printed 1 line in container cat of pod first and exited with code 2"
+        )
+        scenario.capture(tmp_path)
+        assert (tmp_path / "probe/first.cat.txt").read_text() == "No devices were found\n\n--- exit code 2\n"
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_probe_that_cannot_be_started_in_a_container_with_devices_is_an_error(here: World, code: int) -> None:
+    kube: Any = here.kube
+    with new_scenario(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _print(here, "first/cat", "")
+        kube.codes["first/cat"] = code
+        with pytest.raises(UsageError, match=r"env of spec\.probe could not be started in container cat of pod first"):
+            _ = pod.seen_devices
+
+
+def test_a_probe_that_cannot_be_started_shows_nothing_in_a_container_without_devices(pod: Callable[..., Pod]) -> None:
+    plain = pod(RUNS)
+    kube_of(plain).outputs["p/c"] = ""
+    kube_of(plain).codes["p/c"] = 127
+    assert plain.container("c").seen_devices == NONE
+
+
+@pytest.mark.parametrize(
+    "argv", [("ls", "/no/such/file*"), ("sh", "-c", "echo $0; exit 3"), ("false",), ("echo", "$HOME")]
+)
+def test_the_command_of_a_container_succeeds_with_any_answer(argv: tuple[str, ...]) -> None:
+    expanded = [word.replace("$$", "$") for word in as_container(argv)]  # as Kubernetes does
+    done = process.run(expanded, check=False)
+    assert done.code == 0
+    assert done.stdout == process.run(argv, check=False).stdout
+    assert process.run(in_container(argv), check=False).code == process.run(argv, check=False).code
+
+
+def test_the_command_of_a_container_fails_if_the_probe_cannot_be_started(tmp_path: Path) -> None:
+    (tmp_path / "data").touch()
+    expanded = [word.replace("$$", "$") for word in as_container(["no-such-program"])]
+    assert process.run(expanded, check=False).code == 127
+    assert process.run(in_container([str(tmp_path / "data")]), check=False).code == 126
+
+
+def test_a_pod_whose_probe_cannot_be_started_blames_no_driver(pod: Callable[..., Pod]) -> None:
+    ended = {"name": "c", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}
+    waiting = pod(ended, phase="Failed")
+    with pytest.raises(NotObserved):
+        waiting.should_succeed()
+    found = kube_of(waiting).objects["Pod", "here", "p"]["spec"]["containers"][0]
+    found["command"] = as_container(waiting.world.driver_file.probe.argv)
+    with pytest.raises(WaitTimeout, match=r"the container cannot start the program of spec\.probe"):
+        waiting.should_succeed()
 
 
 def test_a_container_is_restarted(pod: Callable[..., Pod]) -> None:

@@ -1,0 +1,26 @@
+"""The command of a probe as containers run it: in a shell of theirs, which also runs if the probe's program is missing. Pure.
+
+Used for probes that run in a running container, and for manifests whose container is the probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Exit codes of a shell for a program that it could not start. All others are answers of the program.
+NOT_STARTED = (126, 127)
+# The container of a pod must not fail because of an answer, so that the pod succeeds and its log is judged.
+_ANSWER = '"$@"; code=$?; case $code in 12[67]) exit $code;; esac'
+
+
+def in_container(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command for a running container. Its exit code is that of the probe."""
+    return ("sh", "-c", '"$@"', "sh", *argv)
+
+
+def as_container(argv: Sequence[str]) -> list[str]:
+    """Return the command for a manifest. It fails only if the probe could not be started.
+
+    Kubernetes expands $ in the command of a container, so each is doubled.
+    """
+    return [word.replace("$", "$$") for word in ("sh", "-c", _ANSWER, "sh", *argv)]
