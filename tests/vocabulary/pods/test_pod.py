@@ -204,7 +204,8 @@ def test_an_unschedulable_pod_is_explained_by_the_nodes_of_the_driver(pod: Calla
         lost.should_run()
     kube_of(lost).put("Node", "node-2", spec={}, status=pressed)
     with pytest.raises(
-        NodesUnderPressure, match="likely cause: node node-2 is short of disk: kubelet has disk pressure; the driver is not"
+        NodesUnderPressure,
+        match="likely cause: node node-2 is short of disk: kubelet has disk pressure; the driver is not",
     ):
         lost.should_run()
 
