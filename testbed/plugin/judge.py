@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,9 +22,10 @@ from testbed.plugin.assertion_text import FailedComparison
 from testbed.plugin.failure_text import debugging_hints, failure_text, scenarios_of
 from testbed.plugin.markers import requirement_of_item
 from testbed.redaction import redactor
-from testbed.vocabulary import budgets
+from testbed.vocabulary import budgets, evidence
 from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
+from testbed.vocabulary.world import World
 
 _TIMEOUT = 300.0  # seconds for one test: longer than all its budgets, so that only a hanging harness exceeds it
 
@@ -90,7 +91,7 @@ class Judge:
             if isinstance(raised.value, NodesUnderPressure):
                 self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
             verdict = verdict_for(raised.value, before_the_test=call.when == "setup")
-            kept = self._keep_evidence(item, requirement)
+            kept = self._keep_evidence(item, requirement, of_clean_up=call.when == "teardown")
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
             if kept:
                 text += f"\n  evidence: {self.context.request.report / kept}"
@@ -129,17 +130,31 @@ class Judge:
         on_all_nodes = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
         return (_TIMEOUT + (on_all_nodes if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.request.patience
 
-    def _keep_evidence(self, item: pytest.Item, requirement: Requirement) -> str:
-        """Write the evidence before clean-up and return its folder, relative to the report folder; '' if there is none."""
+    def _keep_evidence(self, item: pytest.Item, requirement: Requirement, *, of_clean_up: bool = False) -> str:
+        """Write the evidence and return its folder, relative to the report folder; '' if there is none.
+
+        That of a failed clean-up gets a folder of its own: the driver may have crashed since the first one was written.
+        """
         case = getattr(getattr(item, "callspec", None), "id", "")
         number = item.stash.get(serial_tests.REPETITION, 0)
         repetition = [f"repetition-{number}"] if number else []
         kept = Path("evidence", requirement.id, *([safe_name(case)] if case else []), *repetition)
         into = self.context.request.report / kept
         if not into.exists():
-            for name, each in scenarios_of(item).items():
-                _capture(each, into if name == "scenario" else into / name)
+            _capture_all(item, into)
+        elif of_clean_up:
+            _capture_all(item, into / "clean-up")
         return str(kept) if into.exists() else ""
+
+
+def _capture_all(item: pytest.Item, into: Path) -> None:
+    """Write the evidence of all namespaces of a test. Of a disruptive test without one, write that of the driver."""
+    found = scenarios_of(item)
+    for name, each in found.items():
+        _capture(each.capture, into if name == "scenario" else into / name)
+    world = getattr(item, "funcargs", {}).get("world")
+    if not found and serial_tests.is_disruptive(item) and isinstance(world, World):
+        _capture(lambda folder: evidence.capture(world, None, folder), into)
 
 
 def _decisive(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
@@ -176,9 +191,9 @@ def _kubeconfig(item: pytest.Function) -> Path:
     return cast("Testbed", item.funcargs["testbed"]).cluster.kubeconfig
 
 
-def _capture(scenario: Scenario, into: Path) -> None:
+def _capture(write: Callable[[Path], None], into: Path) -> None:
     try:
-        scenario.capture(into)
+        write(into)
     except (TestbedError, OSError) as refused:
         into.mkdir(parents=True, exist_ok=True)
         (into / "missing.txt").write_text(redactor.redact(f"{refused}\n"))

@@ -6,6 +6,7 @@ They run after all others. With xdist, workers skip serial tests, and the contro
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Protocol
 
@@ -16,11 +17,27 @@ from testbed.conformance.verdicts import INTERRUPTIONS, REPETITIONS
 from testbed.errors import Blocked, TestbedError
 from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
-from testbed.vocabulary.cluster.cluster_condition import current_condition, wait_until_restored
+from testbed.vocabulary.cluster.cluster_condition import ClusterCondition, current_condition, wait_until_restored
+from testbed.vocabulary.cluster.restoration import check_restored, restore
 from testbed.vocabulary.world import World
 
 REPETITION = pytest.StashKey[int]()  # the number of the repetition that a test is run for
-_CLUSTER_CHANGED = pytest.StashKey[str]()
+
+
+@dataclass(frozen=True)
+class BrokenCluster:
+    """What a serial test did not restore: its name, what was seen, and the condition of the cluster before it.
+
+    `is_hopeless` is True if it could not be repaired once; later tests only look again.
+    """
+
+    test: str
+    seen: str
+    before: ClusterCondition
+    is_hopeless: bool = False
+
+
+_CLUSTER_CHANGED = pytest.StashKey[BrokenCluster]()
 
 
 def in_run_order(items: list[pytest.Item], facts: Facts) -> list[pytest.Item]:
@@ -99,16 +116,31 @@ def _collect(session: pytest.Session, names: list[str]) -> list[pytest.Item]:
 
 
 def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterator[None]:
-    """Check around a serial test that it leaves the cluster as it found it. Raise Blocked if an earlier one did not."""
-    if _CLUSTER_CHANGED in config.stash:
-        raise Blocked(f"an earlier test did not restore the cluster\n  {config.stash[_CLUSTER_CHANGED]}")
+    """Check around a serial test that it leaves the cluster as it found it. Repair first what an earlier one broke, or raise Blocked."""
+    broken = config.stash.get(_CLUSTER_CHANGED, None)
+    if broken:
+        _repair(config, world, broken)
     before = current_condition(world)
     yield
     try:
         wait_until_restored(world, before)
     except TestbedError as changed:
-        config.stash[_CLUSTER_CHANGED] = f"{test}: {changed}"
+        config.stash[_CLUSTER_CHANGED] = BrokenCluster(test, str(changed), before)
         raise
+
+
+def _repair(config: pytest.Config, world: World, broken: BrokenCluster) -> None:
+    try:
+        if broken.is_hopeless:
+            check_restored(world, broken.before)
+        else:
+            restore(world, broken.before)
+    except TestbedError as left:
+        config.stash[_CLUSTER_CHANGED] = replace(broken, is_hopeless=True)
+        raise Blocked(
+            f"an earlier test did not restore the cluster, and it could not be repaired: {left}\n  {broken.test}: {broken.seen}"
+        ) from left
+    del config.stash[_CLUSTER_CHANGED]
 
 
 def _rank(item: pytest.Item, facts: Facts) -> int:

@@ -113,13 +113,14 @@ def _probes(world: World, namespace: str, into: Path) -> None:
 
 
 def _driver_logs(world: World, namespace: str, into: Path) -> None:
-    """Write the driver's logs since the test began, also those of a container that restarted since then."""
+    """Write the driver's logs since the test began, also those of a container that restarted since then; all if its namespace is gone."""
     pods, wanted = driver_pods(world.kube, world.driver_file), world.driver_file.pods.container
     home = world.kube.find("v1", "Namespace", namespace) if namespace else None
     began = str(home["metadata"].get("creationTimestamp", "")) if home else ""
     for pod in pods:
         _write_logs(world, pod, [wanted], into / "driver", began)
-        if began and _ended(pod, wanted) >= began:
+        ended = _ended(pod, wanted)
+        if ended and ended >= began:
             _write_logs(world, pod, [wanted], into / "driver", began, previous=True)
     if not pods:
         raise _Missing(f"{no_pod_message(world.driver_file)} exists")

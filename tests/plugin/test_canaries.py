@@ -124,6 +124,14 @@ def test_none(world):
     judge(suite).result.assert_outcomes(passed=2)
 
 
+def test_a_missing_image_is_reported_by_the_test_and_stops_no_run(judge: Judge) -> None:
+    runs = "    scenario.apply('claims/two-cats.yaml')\n    scenario.pod('pod-with-cats').should_run()\n\n"
+    suite = "".join(f"@required({n})\ndef test_{n}(scenario):\n{runs}" for n in (1, 2))
+    run = judge(suite, fault="image-missing")
+    assert run.verdicts == {"T-001": "error", "T-002": "error"}
+    assert "the image is not on the node" in run.row("T-002").message
+
+
 def test_canaries_are_deleted(judge: Judge) -> None:
     suite = """
 @required(1)

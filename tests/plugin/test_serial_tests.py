@@ -55,13 +55,29 @@ def test_workers_start_exclusive_tests_after_the_others(judge: Judge) -> None:
     assert begun.index("T-002") >= 40 - 2 * 2  # each worker has one test, and the next
 
 
-def test_a_test_that_changes_the_cluster_is_an_error_and_blocks_the_next(judge: Judge) -> None:
+def test_a_device_that_does_not_come_back_is_a_failure_and_blocks_the_next_test_if_nothing_may_be_repaired(
+    judge: Judge,
+) -> None:
     run = judge(_ORDINARY.format(1) + _DISRUPTIVE.format(first=_BREAKS))
-    assert run.verdicts == {"T-001": "pass", "T-008": "error", "T-009": "blocked"}
+    assert run.verdicts == {"T-001": "pass", "T-008": "fail", "T-009": "blocked"}
     assert "device no longer published: node-1/gpu-0" in run.row("T-008").message
+    assert "it could not be repaired: device no longer published" in run.row("T-009").message
     assert "test_first" in run.row("T-009").message
-    assert run.report.result == "incomplete"
+    assert run.report.result == "failed"
     assert run.result.ret != 0
+
+
+def test_the_next_test_runs_after_the_driver_was_repaired(judge: Judge) -> None:
+    comes_back = """
+from testbed.vocabulary.cluster import restoration
+from tests.fakes import cluster
+
+restoration._capabilities = lambda world: frozenset([Capability.CHANGE_DRIVER])
+restoration._restart_driver = lambda world, before: cluster._publish(world.kube, "node-1", 4, "")
+"""
+    run = judge(comes_back + _DISRUPTIVE.format(first=_BREAKS))
+    assert run.verdicts == {"T-008": "fail", "T-009": "pass"}
+    assert (run.report.result, run.result.ret) == ("failed", 1)
 
 
 def test_the_first_of_several_clean_up_failures_is_reported(judge: Judge) -> None:

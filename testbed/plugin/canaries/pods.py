@@ -127,10 +127,18 @@ def _state(pod: Object, nodes: Sequence[str], events: Sequence[Object]) -> Canar
     node, seen = nodes[int(number)], f"canary pod: {describe_pod(pod)}"
     is_bound = bool(pod["spec"].get("nodeName"))
     if kind == "plain":
-        return CanaryState(node, is_bound, pod.get("status", {}).get("phase") == "Running", seen)
+        is_handled = pod.get("status", {}).get("phase") == "Running" or _lacks_image(pod)
+        return CanaryState(node, is_bound, is_handled, seen)
     named = [each for each in events if each["involvedObject"].get("name") == pod["metadata"]["name"]]
     # The kubelet is right to report that no driver of this name is registered.
     is_handled = any(each.get("reason") == messages.FAILED_PREPARE for each in named)
     has_its_claim = bool(pod.get("status", {}).get("resourceClaimStatuses"))
     seen = f"with a claim, {seen}"
     return CanaryState(node, is_bound, is_handled, seen, has_claim=True, has_its_claim=has_its_claim)
+
+
+def _lacks_image(pod: Object) -> bool:
+    """Return True if only the image is missing: the node got as far as looking for it, and the test's own message names the image."""
+    states = [each.get("state", {}) for each in pod.get("status", {}).get("containerStatuses") or ()]
+    reasons = [str(each.get("waiting", {}).get("reason", "")) for each in states]
+    return any(each.startswith((messages.IMAGE_ERROR, messages.IMAGE_PULL)) for each in reasons)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from testbed.drivers.published.holders import namespaces_of_others
 from testbed.drivers.published.slices import pools
-from testbed.drivers.ready import driver_pods
+from testbed.drivers.ready import driver_pods, unready_reason
+from testbed.errors import DriverFailed, WaitTimeout
 from testbed.kube.client import Object
 from testbed.kube.ownership import REQUIREMENT
 from testbed.vocabulary import budgets
@@ -43,15 +44,34 @@ def current_condition(world: World) -> ClusterCondition:
 
 
 def wait_until_restored(world: World, before: ClusterCondition) -> None:
-    """Wait until the cluster is in its earlier condition again. Raise WaitTimeout with the differences if it does not return to it."""
+    """Wait until the cluster is in its earlier condition again. Raise an error with the differences if it does not return to it.
+
+    A pod or device of the driver that does not come back on nodes that are Ready is the driver's failure.
+    """
 
     def restored() -> None:
         found = differences(before, current_condition(world))
         if found:
             raise NotYet("; ".join(found))
 
-    hint = "restore the cluster: later tests are blocked until then"
-    eventually(restored, "the cluster to be as it was before the test", budgets.CLUSTER_RESTORED, hint=hint)
+    what = "the cluster to be as it was before the test"
+    try:
+        eventually(restored, what, budgets.CLUSTER_RESTORED)
+    except WaitTimeout as late:
+        now = current_condition(world)
+        if before.ready_nodes <= now.ready_nodes and _lacks_driver(before, now):
+            last = "; ".join([late.last_seen, *_unready_pods(world)])
+            raise DriverFailed(f"expected {what}\n  last seen: {last}\n  waited: {late.budget}") from late
+        raise
+
+
+def _lacks_driver(before: ClusterCondition, now: ClusterCondition) -> bool:
+    return bool(before.ready_drivers - now.ready_drivers) or before.devices != now.devices
+
+
+def _unready_pods(world: World) -> list[str]:
+    """Return why pods of the driver are not ready."""
+    return list(filter(None, map(unready_reason, driver_pods(world.kube, world.driver_file))))
 
 
 def differences(before: ClusterCondition, now: ClusterCondition) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import WaitTimeout
+from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.vocabulary.cluster.cluster_condition import current_condition, differences, wait_until_restored
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
@@ -92,11 +92,34 @@ def test_a_namespace_is_a_difference_until_it_is_deleted(world: World) -> None:
     wait_until_restored(world, before)
 
 
-def test_a_cluster_that_is_not_restored_does_not_blame_the_driver(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("changes", "blamed"),
+    [
+        ([_device_away], DriverFailed),
+        ([_device_more], DriverFailed),
+        ([_driver_away], DriverFailed),
+        ([_device_away, _node_away], WaitTimeout),
+        ([_claim], WaitTimeout),
+    ],
+)
+def test_a_driver_that_does_not_come_back_on_ready_nodes_has_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch, changes: list[Callable[[FakeKube], None]], blamed: type[Exception]
 ) -> None:
     monkeypatch.setattr("testbed.waiting._patience", 0.001)
     before = current_condition(world)
-    _device_away(_kube(world))
-    with pytest.raises(WaitTimeout, match="node-1/gpu-3"):
+    for change in changes:
+        change(_kube(world))
+    with pytest.raises(TestbedError) as raised:
+        wait_until_restored(world, before)
+    assert type(raised.value) is blamed
+    assert differences(before, current_condition(world))[0] in str(raised.value)
+
+
+def test_the_message_says_why_a_pod_of_the_driver_is_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.waiting._patience", 0.001)
+    before = current_condition(world)
+    pod = next(each for key, each in _kube(world).objects.items() if key[2] == "driver-node-1")
+    ended = {"name": "driver", "ready": False, "state": {"terminated": {"exitCode": 2, "reason": "Error"}}}
+    pod["status"] = {"phase": "Running", "conditions": [], "containerStatuses": [ended]}
+    with pytest.raises(DriverFailed, match="pod driver-node-1 is Running: container driver Error"):
         wait_until_restored(world, before)
