@@ -13,12 +13,15 @@ from testbed.vocabulary.observing.diagnosis import describe_unready
 from testbed.waiting import Budget, NotYet, eventually
 
 _API_SERVER = Budget("API server ready", 45, "a test may be restarting it, which takes up to half a minute")
-_UNKNOWN = (401, 403, 404)  # this user may not ask, or nothing answers there on any cluster of this kind
+_REFUSED = range(400, 429)  # the API server answers: this user may not ask, or an admission plugin refuses canaries
 _FIRST_PROCESS, _CONTROL_PLANE = "init", "control-plane"
 
 
 def observe(cluster: Cluster, canaries: Canaries, nodes: Sequence[str], *, with_claims: bool) -> Observation:
-    """Return what is broken now. The cheapest check comes first, and a dead process is found without canaries."""
+    """Return what is broken now. The cheapest check comes first, and a dead process is found without canaries.
+
+    Where canaries are refused nothing is known, so nothing is broken.
+    """
     dead = dead_components(cluster)
     if dead:
         return Observation(dead=dead)
@@ -29,6 +32,8 @@ def observe(cluster: Cluster, canaries: Canaries, nodes: Sequence[str], *, with_
         found = canaries.run(nodes, with_claims=with_claims)
         return _with_details(cluster, canaries.kube, nodes, found)
     except ApiError as lost:
+        if lost.status in _REFUSED:
+            return Observation()
         return Observation(dead=dead_components(cluster), api_server=str(lost))
 
 
@@ -57,7 +62,7 @@ def _api_server_error(kube: Kube) -> str:
         try:
             kube.request("GET", "/readyz")
         except ApiError as refused:
-            if refused.status not in _UNKNOWN:
+            if refused.status not in _REFUSED:
                 raise NotYet(str(refused)) from refused
 
     try:
@@ -85,7 +90,7 @@ def _kubelet_errors(kube: Kube, nodes: Sequence[str]) -> Iterator[tuple[str, str
         try:
             kube.request("GET", f"/api/v1/nodes/{node}/proxy/healthz")
         except ApiError as refused:
-            if refused.status not in _UNKNOWN:
+            if refused.status not in _REFUSED:
                 yield node, f"/healthz of the kubelet: {refused.message}"
 
 

@@ -117,9 +117,17 @@ class Canaries:
         generated = {each["name"] for pod in pods for each in pod.get("status", {}).get("resourceClaimStatuses") or ()}
         waits = any("resourceClaims" in pod["spec"] for pod in pods)
         events = self.kube.list("v1", "Event", name) if waits and generated else []
-        account = self.kube.find("v1", "ServiceAccount", "default", name)
-        missing = "" if account else "the controller manager has not created the default ServiceAccount of a namespace"
-        return CanaryResult(tuple(_state(pod, nodes, events) for pod in pods), missing)
+        return CanaryResult(tuple(_state(pod, nodes, events) for pod in pods), self._missing_account(name))
+
+    def _missing_account(self, name: str) -> str:
+        """Return what the controller manager has not done in a new namespace, or ''; also '' without the permission to look."""
+        try:
+            found = self.kube.find("v1", "ServiceAccount", "default", name)
+        except ApiError as refused:
+            if refused.status in _REFUSED:
+                return ""
+            raise
+        return "" if found else "the controller manager has not created the default ServiceAccount of a new namespace"
 
 
 def _state(pod: Object, nodes: Sequence[str], events: Sequence[Object]) -> CanaryState:

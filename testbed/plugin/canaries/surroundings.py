@@ -69,7 +69,10 @@ class Surroundings:
             return Interruption(component, f"{component} failed during this test and was repaired", is_repaired=True)
         if test.ended < self._worked_at:
             return None
-        found = self._look(testbed, test.nodes)
+        try:
+            found = self._look(testbed, test.nodes)
+        except TestbedError:  # nothing is known about the cluster, so the verdict of the test stays
+            return None
         return self._interruption(testbed, test, found) if found else None
 
     def _interruption(self, testbed: Testbed, test: FailedTest, found: Sequence[FailedComponent]) -> Interruption:
@@ -110,9 +113,9 @@ class Surroundings:
             try:
                 for each in failed:
                     repair.restart(testbed.cluster, repair.escalated(testbed.cluster, each) if number else each)
+                failed = self._look(testbed, nodes)
             except TestbedError as refused:
                 return str(refused)
-            failed = self._look(testbed, nodes)
             if not failed:
                 self._wait_for_driver(testbed)
                 return ""

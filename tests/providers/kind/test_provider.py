@@ -20,6 +20,7 @@ from testbed.providers.base import (
     NodeImage,
     RebootsNodes,
     RestartsApiServer,
+    RestartsControlPlane,
     RestartsNodeComponents,
 )
 from testbed.providers.kind import KindProvider, checks, provider, record
@@ -238,8 +239,25 @@ def test_its_clusters_implement_the_protocols_of_their_capabilities(fake_engine:
     (tmp_path / "kind.json").write_text(json.dumps({"cluster": "mine", "kind": "kind", "engine": "docker"}))
     cluster = KindProvider().attach("dev", tmp_path)
 
-    for protocol in (Cluster, LoadsImages, RestartsNodeComponents, RebootsNodes, RestartsApiServer):
+    for protocol in (
+        Cluster,
+        LoadsImages,
+        RestartsNodeComponents,
+        RebootsNodes,
+        RestartsApiServer,
+        RestartsControlPlane,
+    ):
         assert isinstance(cluster, protocol)
+
+
+def test_a_component_of_the_control_plane_is_killed_in_its_node(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    asked = fake_engine("ps*) echo mine-control-plane mine; echo mine-worker mine;;")
+    (tmp_path / "kind.json").write_text(json.dumps({"cluster": "mine", "kind": "kind", "engine": "docker"}))
+    cluster = KindProvider().attach("dev", tmp_path)
+    assert cluster
+    cluster.restart_control_plane("kube-scheduler")
+    assert asked.read_text().splitlines()[-1].startswith("exec mine-control-plane sh -c kill -KILL")
+    assert asked.read_text().splitlines()[-1].endswith(" kube-scheduler")
 
 
 def test_the_first_process_of_a_node_is_process_1_with_the_nodes_host_name(tmp_path: Path) -> None:
