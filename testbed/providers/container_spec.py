@@ -1,13 +1,12 @@
 """The base OCI spec of a node's containers: it hides the hardware of this host from unprivileged ones, and shows the boot ID of the node.
 
-Used by the local provider, whose nodes share the kernel, and so its sysfs. containerd removes the masks of the spec from privileged
+The nodes of the local provider share the kernel, and so its sysfs. containerd removes the masks of the spec from privileged
 containers.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,17 +46,16 @@ def base_spec(default: str, sys: Path = Path("/sys")) -> str:
     spec["process"]["rlimits"] = []
     linux = spec["linux"]
     linux["maskedPaths"] = [*linux["maskedPaths"], *_IN_PROC, *sorted(set(_masked_in(sys)))]
-    spec["hooks"] = {"createContainer": [_show_boot_id()]}
+    spec["hooks"] = {"createContainer": [show_boot_id()]}
     return json.dumps(spec, indent=1)
 
 
-def _show_boot_id() -> dict[str, object]:
-    """Return a hook that mounts the boot ID of the node into a container, which has its own /proc. runc allows no such mount in a spec.
+def show_boot_id() -> dict[str, object]:
+    """Return a hook that mounts the boot ID of the node into a container, which has its own /proc. Used by the kind provider too.
 
-    runc executes the hook in the root of the container, when the file system of the node is still there.
+    runc allows no such mount in a spec. It executes the hook in the root of the container, while /bin/mount is still that of the node.
     """
-    mount = shutil.which("mount", path="/usr/bin:/bin") or "/bin/mount"
-    return {"path": mount, "args": ["mount", "--bind", f"/{_BOOT_ID}", _BOOT_ID]}
+    return {"path": "/bin/mount", "args": ["mount", "--bind", f"/{_BOOT_ID}", _BOOT_ID]}
 
 
 def _masked_in(sys: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ from testbed.copying import copy_file
 from testbed.errors import CommandFailed, TestbedError, UsageError, did_you_mean
 from testbed.process import Completed
 from testbed.providers.base import Capability, Component
-from testbed.providers.kind import images
+from testbed.providers.kind import boot_id, images
 from testbed.providers.kind.configuration import SHARED
 from testbed.providers.kind.engine import Engine
 from testbed.providers.kind.node_processes import first_process
@@ -114,7 +114,7 @@ class KindCluster:
 
     def reboot(self, node: str) -> None:
         """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
-        self.node(node)
+        boot_id.prepare(self.node(node))
         self.engine.run("restart", "--time", "5", node, timeout=120)
         _wait_for_kubelet(self.node(node))
 
