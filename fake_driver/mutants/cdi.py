@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from fake_driver.atomic_files import write_atomically
 from fake_driver.devices.model import Device
 from fake_driver.preparing import cdi
 from fake_driver.preparing.caller import PATIENT, Caller
@@ -24,6 +26,17 @@ def share_one_device(parts: Parts) -> Parts:
     return replace(
         parts, environment=lambda _device, allocated, node_pool: cdi.environment(first, allocated, node_pool)
     )
+
+
+def env_of_another_device(parts: Parts) -> Parts:
+    """Containers get the variables of the device that comes before the allocated one in its pool."""
+    devices = parts.inventory.devices
+
+    def environment(device: Device, allocated: AllocatedDevice, node_pool: str) -> Mapping[str, str]:
+        other = devices[devices.index(device) - 1] if device in devices else device
+        return parts.environment(other, allocated, node_pool)
+
+    return replace(parts, environment=environment)
 
 
 def no_env(parts: Parts) -> Parts:
@@ -55,6 +68,26 @@ class CdiFileIsLost(Driver):
         return answer
 
 
+class CdiFileIsReplaced(Driver):
+    """When the containers run, the CDI file is replaced by one without the variables of the devices, so restarted containers lack them."""
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Prepare the claim, and replace its CDI file later."""
+        answer = super().prepare(ref, caller)
+        timer = threading.Timer(_SECONDS_UNTIL_CONTAINERS_RUN, self._replace, [ref.uid])
+        timer.daemon = True
+        timer.start()
+        return answer
+
+    def _replace(self, uid: str) -> None:
+        path = self._cdi.path(uid)
+        if path.exists():
+            spec = json.loads(path.read_bytes())
+            for device in spec["devices"]:
+                device["containerEdits"] = {"env": ["FAKE_DRIVER_FAULT=cdi-file-is-replaced"]}
+            write_atomically(path, json.dumps(spec).encode(), 0o644)
+
+
 class ReuseCdiNames(Driver):
     """Every claim gets the CDI IDs of the first claim on the node."""
 
@@ -70,6 +103,37 @@ class CdiNamesOfDevices(Driver):
 
     def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
         return replace(super()._cdi_device(uid, device, mount), name=device.device)
+
+
+class CdiContentOfEachClaim(CdiNamesOfDevices):
+    """CDI IDs contain the name of the device but not of the claim, and define a variable with the UID of the claim."""
+
+    def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        found = super()._cdi_device(uid, device, mount)
+        return replace(found, env={**found.env, "FAKE_DRIVER_CLAIM": uid})
+
+
+class OneGrowingCdiFile(Driver):
+    """One CDI file defines one CDI ID for all claims. Each claim adds variables to it, and none are removed."""
+
+    _growing = threading.Lock()
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Move the variables of the claim from its own file to the common one."""
+        answer = super().prepare(ref, caller)
+        with self._growing:
+            spec = json.loads(self._cdi.path(ref.uid).read_bytes())
+            self._cdi.remove(ref.uid)
+            self._grow(spec, ref.uid)
+        return tuple(replace(each, cdi_ids=(self._cdi.qualified_name("all"),)) for each in answer)
+
+    def _grow(self, spec: dict[str, Any], uid: str) -> None:
+        path = self._cdi.folder / f"{self.name}-all.json"
+        before = json.loads(path.read_bytes())["devices"][0]["containerEdits"]["env"] if path.exists() else []
+        new = [each for device in spec["devices"] for each in device["containerEdits"]["env"]]
+        env = [*dict.fromkeys([*before, *new, f"FAKE_DRIVER_CLAIM_{uid.replace('-', '_')}=prepared"])]
+        spec["devices"] = [{"name": "all", "containerEdits": {"env": env}}]
+        write_atomically(path, json.dumps(spec).encode(), 0o644)
 
 
 class WrongCdiNames(Driver):
@@ -96,11 +160,15 @@ class OneCdiFileForAll(Driver):
 
 ALL = (
     share_one_device,
+    env_of_another_device,
     no_env,
     no_env_for_administrators,
     CdiFileIsLost,
+    CdiFileIsReplaced,
     ReuseCdiNames,
     CdiNamesOfDevices,
+    CdiContentOfEachClaim,
+    OneGrowingCdiFile,
     WrongCdiNames,
     OneCdiFileForAll,
 )

@@ -36,9 +36,20 @@ def status_message_of_another_device(parts: Parts) -> Parts:
 
     def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
         other = devices[devices.index(device) - 1] if device in devices else device
-        condition = {"type": "Ready", "status": "True", "reason": "Fault", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        wrong = {**condition, "message": " ".join(map(str, other.attributes.values()))}
-        return {**parts.status_data(device, allocated), "conditions": [wrong]}
+        message = " ".join(map(str, other.attributes.values()))
+        return {**parts.status_data(device, allocated), "conditions": [_ready(message)]}
+
+    return replace(parts, status_data=status_data)
+
+
+def status_sentence_about_another_device(parts: Parts) -> Parts:
+    """The message of the Ready condition is a sentence that names another device in parentheses, with punctuation around the name."""
+    devices = parts.inventory.devices
+
+    def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
+        other = devices[devices.index(device) - 1] if device in devices else device
+        named = "; ".join(f"{name}={value}" for name, value in other.attributes.items())
+        return {**parts.status_data(device, allocated), "conditions": [_ready(f"The device ({named}) is ready.")]}
 
     return replace(parts, status_data=status_data)
 
@@ -47,11 +58,16 @@ def status_says_not_ready(parts: Parts) -> Parts:
     """The Ready condition of prepared devices is False."""
 
     def status_data(device: Device, allocated: AllocatedDevice) -> dict[str, Any]:
-        when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
-        wrong = {"type": "Ready", "status": "False", "reason": "Fault", "message": "fault status-says-not-ready"}
-        return {**parts.status_data(device, allocated), "conditions": [{**wrong, **when}]}
+        wrong = {**_ready("fault status-says-not-ready"), "status": "False"}
+        return {**parts.status_data(device, allocated), "conditions": [wrong]}
 
     return replace(parts, status_data=status_data)
+
+
+def _ready(message: str) -> Object:
+    """Return the condition Ready with this message."""
+    times = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return {"type": "Ready", "status": "True", "reason": "Fault", "message": message, **times}
 
 
 class _WholeClaims(ClaimClient):
@@ -109,6 +125,7 @@ ALL = (
     status_never_written,
     status_of_another_device,
     status_message_of_another_device,
+    status_sentence_about_another_device,
     status_says_not_ready,
     status_replaces_all,
     health_unknown,

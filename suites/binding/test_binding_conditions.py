@@ -76,6 +76,8 @@ def test_a_pod_waits_while_a_condition_is_false(scenario):
     scenario.apply_status("binding/conditions.yaml", device=device, conditions=conditions, status=False)
 
     assert scenario.pod("pod").should_stay_unbound().devices == {device}
+    scenario.apply_status("binding/conditions.yaml", device=device, conditions=conditions, status=True)
+    scenario.pod("pod").should_be_scheduled()
 
 
 @requirement(

@@ -141,15 +141,13 @@ def test_an_uneven_amount_is_rounded_up(scenario, driver, node):
 )
 def test_an_amount_above_the_limit_is_not_allocated(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
-    wanted = {
-        "capacity": driver.sharing.capacity,
-        "amount": driver.amount_above_limit(device),
-        "wanted": driver.identity(device),
-    }
-    scenario.apply("capacity/one-pod.yaml", **wanted)
+    wanted = {"capacity": driver.sharing.capacity, "wanted": driver.identity(device)}
+    scenario.apply("capacity/one-pod.yaml", **wanted, amount=driver.amount_above_limit(device))
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
     assert pod.devices == NONE
+
+    scenario.apply("capacity/one-more.yaml", **wanted, amount=driver.sharing.half)
+    assert scenario.pod("third").should_run().seen_devices == {device}
 
 
 @requirement(

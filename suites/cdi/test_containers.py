@@ -53,20 +53,21 @@ def test_a_container_gets_what_its_requests_add(scenario):
 
 @requirement(
     "CDI-003",
-    "A restarted container must have the same environment variables, mounts and device nodes as before the restart.",
+    "A restarted container must have the same environment variables, mounts and device nodes from its claim as before the restart.",
     level=MUST,
     tier=E2E,
     source=CDI,
     covers=("G15",),
-    mutants=("cdi-file-is-lost",),
+    mutants=("cdi-file-is-lost", "cdi-file-is-replaced"),
 )
 def test_a_restarted_container_has_the_same_environment(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
     container = scenario.pod("pod").should_run().should_stay_running().container("workload")
-    before = container.environment
+    scenario.apply("cdi/plain-on-a-node.yaml", node=node)
+    plain = scenario.pod("plain").should_run().container("plain")
+    before = container.additions_to(plain)
 
-    assert container.restart().environment == before
-    assert before
+    assert container.restart().environment - plain.environment == before
 
 
 @requirement(
@@ -94,7 +95,6 @@ def test_a_sidecar_has_the_same_environment(scenario):
     "The driver should return CDI device IDs for a prepared claim, and define each of them in a CDI spec file on the node.",
     level=SHOULD,
     tier=E2E,
-    devices=2,
     source=DRA,
     features=("cdi",),
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
@@ -103,7 +103,7 @@ def test_a_sidecar_has_the_same_environment(scenario):
     mutants=("answer-without-cdi-ids",),
 )
 def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
-    scenario.apply("cdi/two-pods.yaml", node=node)
+    scenario.apply("cdi/pod-on-a-node.yaml", name="first", node=node)
     pod = scenario.pod("first").should_run()
 
     assert kubelets.cdi_definitions(pod), "the kubelet got no CDI ID from the driver"
@@ -111,49 +111,51 @@ def test_cdi_ids_are_defined_on_the_node(scenario, node, kubelets):
 
 @requirement(
     "CDI-006",
-    "The driver must not use one CDI device ID for two claims, unless the ID stays defined after both claims are unprepared.",
+    "The driver must not use one CDI device ID for two claims, unless the definition of the ID stays the same "
+    "until after both claims are unprepared.",
     level=MUST,
     tier=E2E,
     devices=2,
     exclusive=True,
     source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims",
+    features=("cdi",),
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     given=("unshared",),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
-    mutants=("reuse-cdi-names",),
+    mutants=("reuse-cdi-names", "one-growing-cdi-file"),
 )
 def test_two_claims_have_no_cdi_id_in_common(scenario, node, kubelets):
-    scenario.apply("cdi/two-pods.yaml", node=node)
-    first, second = pods = scenario.pods("first", "second").should_run()
-    common_ids = kubelets.cdi_ids(first) & kubelets.cdi_ids(second)
+    scenario.apply("cdi/pod-on-a-node.yaml", name="first", node=node)
+    before = kubelets.cdi_definitions(scenario.pod("first").should_run())
+    scenario.apply("cdi/pod-on-a-node.yaml", name="second", node=node)
+    common_ids = kubelets.common_cdi_ids(scenario.pod("second").should_run(), before)
 
-    pods.delete().should_be_gone()
+    scenario.pods("first", "second").delete().should_be_gone()
 
     # An ID that was defined for one claim is removed with the claim.
-    assert common_ids <= kubelets.defined_cdi_ids(node)
+    assert common_ids - kubelets.ids_defined_as(before, node) == NONE
 
 
 @requirement(
     "CDI-007",
-    "When a pod with a claim has ended, the driver should leave the node with the same CDI spec files as before.",
+    "When a pod with a claim has ended, the driver should leave the node with the same CDI spec files as before, "
+    "and with the same definitions in them.",
     level=SHOULD,
     tier=E2E,
     exclusive=True,
     source="KEP-4381, section NodeUnprepareResources",
     needs=(Capability.RUN_ON_NODE,),
     covers=("G14", "W25"),
-    mutants=("leaves-cdi-files",),
+    mutants=("leaves-cdi-files", "one-growing-cdi-file"),
 )
 def test_no_cdi_file_is_left_when_the_pod_has_ended(scenario, node, kubelets):
-    before = kubelets.cdi_files(node)
+    before = kubelets.cdi_content(node)
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_run()
-    assert kubelets.cdi_files(node) >= before
 
-    pod.delete().should_be_gone()
+    scenario.pod("pod").should_run().delete().should_be_gone()
 
-    kubelets.should_have_cdi_files(node, before)
+    kubelets.should_have_cdi_content(node, before)
 
 
 @requirement(
@@ -183,4 +185,33 @@ def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, 
     # A driver may use one permanent ID for each device, if its definition never changes.
     changed_ids = {each for each in before.keys() & after.keys() if before[each] != after[each]}
     assert changed_ids == NONE
+    assert before
+
+
+@requirement(
+    "CDI-009",
+    "The driver should define the CDI device ID of a device in the same way for each claim that uses the device, "
+    "or use a different ID for each claim.",
+    level=SHOULD,
+    tier=E2E,
+    exclusive=True,
+    source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims",
+    features=("cdi", "identity"),
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("local",),
+    needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
+    covers=("W11", "G14"),
+    mutants=("cdi-content-of-each-claim",),
+)
+def test_a_cdi_id_has_no_content_of_one_claim(scenario, driver, node, kubelets):
+    wanted = driver.identity(max(driver.devices_on(node)))
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
+    first = scenario.pod("first").should_run()
+    before = kubelets.cdi_definitions(first)
+    first.delete().should_be_gone()
+
+    scenario.apply("basic/chosen-device.yaml", name="second", wanted=wanted)
+    after = kubelets.cdi_definitions(scenario.pod("second").should_run())
+
+    assert {each for each in before.keys() & after.keys() if before[each] != after[each]} == NONE
     assert before

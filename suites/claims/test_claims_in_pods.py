@@ -171,6 +171,11 @@ def test_containers_share_one_claim_and_have_a_claim_of_their_own(scenario):
     mutants=("forget-registration-socket",),
 )
 def test_a_claim_that_no_container_refers_to(scenario, node):
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
+    with_claim = scenario.pod("pod").should_run()
+    assert with_claim.seen_devices == with_claim.devices
+
+    with_claim.delete().should_be_gone()
     scenario.apply("claims/unused-claim.yaml", node=node)
     pod = scenario.pod("pod").should_run()
 

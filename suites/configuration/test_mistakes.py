@@ -22,6 +22,10 @@ def test_an_invalid_configuration_is_refused(scenario):
     pod = scenario.pod("pod").should_fail_to_prepare("wrong")
 
     pod.should_fail_to_prepare_again("wrong").should_stay_pending()
+    pod.delete().should_be_gone()
+
+    scenario.apply("basic/claim-by-name.yaml")
+    assert scenario.pod("pod").should_run().seen_devices == scenario.claim("my-device").devices
 
 
 @requirement(
@@ -39,6 +43,10 @@ def test_the_invalid_configuration_is_in_the_class(scenario):
     pod = scenario.pod("pod").should_fail_to_prepare("plain")
 
     pod.should_fail_to_prepare_again("plain").should_stay_pending()
+    pod.delete().should_be_gone()
+
+    scenario.apply("basic/claim-by-name.yaml")
+    assert scenario.pod("pod").should_run().seen_devices == scenario.claim("my-device").devices
 
 
 @requirement(

@@ -293,7 +293,11 @@ def test_the_driver_keeps_the_conditions_of_other_writers(scenario):
     source="KEP-4817, Resource Claim Status with possible standardized network interface data",
     gates=("DRAResourceClaimDeviceStatus",),
     features=("device-status", "identity"),
-    mutants=("status-of-another-device", "status-message-of-another-device"),
+    mutants=(
+        "status-of-another-device",
+        "status-message-of-another-device",
+        "status-sentence-about-another-device",
+    ),
 )
 def test_the_driver_reports_about_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")

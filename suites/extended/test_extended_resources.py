@@ -235,7 +235,10 @@ def test_a_quantity_of_zero_makes_no_claim(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/pod.yaml", count=0)
 
+    scenario.apply("extended/second-pod.yaml")
+
     assert scenario.pod("pod").should_run().extended_claim is None
+    assert scenario.pod("second").should_be_scheduled().extended_claim
 
 
 @requirement(

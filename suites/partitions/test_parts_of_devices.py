@@ -130,6 +130,8 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
 
     assert first.should_stay_running().devices == {one}
     assert second.devices == NONE
+    first.delete().should_be_gone()
+    assert second.should_run().seen_devices == {other}
 
 
 @requirement(

@@ -69,9 +69,14 @@ def test_the_second_alternative_is_taken(scenario):
 )
 def test_a_pod_waits_when_no_alternative_is_available(scenario):
     scenario.apply("priority/no-choice.yaml")
-    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
+    pod, claim = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS), scenario.claim("best")
     assert pod.devices == NONE
+
+    pod.delete().should_be_gone()
+    claim.delete()
+    claim.should_be_gone()
+    scenario.apply("priority/second-choice.yaml")
+    claim.should_be_allocated()
 
 
 @requirement(

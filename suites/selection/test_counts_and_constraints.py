@@ -49,6 +49,7 @@ def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
     "If fewer devices match than a request asks for, the pod must be unschedulable and get no device.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     features=("identity",),
     given=("unshared",),
@@ -59,10 +60,13 @@ def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
     ),
 )
 def test_more_devices_than_there_are(scenario, driver):
-    scenario.apply("selection/two-of-one.yaml", wanted=driver.identity(max(driver.devices)))
+    device = max(driver.devices)
+    scenario.apply("selection/two-of-one.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
     assert pod.devices == NONE
+
+    scenario.apply("basic/chosen-device.yaml", name="one", wanted=driver.identity(device))
+    assert scenario.claim("one").should_be_allocated().devices == {device}
 
 
 @requirement(
@@ -161,6 +165,11 @@ def test_devices_of_several_requests_match(scenario, driver):
 def test_no_two_devices_match(scenario, driver):
     unique = driver.identity(max(driver.devices)).full_name
     scenario.apply("selection/matching.yaml", attribute=unique)
-    pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
+    pod, claim = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS), scenario.claim("chosen")
     assert pod.devices == NONE
+
+    pod.delete().should_be_gone()
+    claim.delete()
+    claim.should_be_gone()
+    scenario.apply("basic/several.yaml", count=2)
+    assert len(claim.should_be_allocated().devices) == 2

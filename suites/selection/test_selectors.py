@@ -88,16 +88,23 @@ def test_a_class_chooses_devices(scenario, driver):
     "If the selectors of a DeviceClass and a ResourceClaim contradict each other, the pod must be unschedulable.",
     level=MUST,
     tier=E2E,
+    exclusive=True,
     source=DOCS,
     features=("identity",),
     about=CLUSTER,
     mutants=("selectors-dropped",),
 )
 def test_selectors_of_class_and_claim_both_apply(scenario, driver):
-    scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(max(driver.devices)))
+    device, claim = max(driver.devices), scenario.claim("chosen")
+    scenario.apply("selection/class-and-claim.yaml", wanted=driver.identity(device))
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
     assert pod.devices == NONE
+
+    pod.delete().should_be_gone()
+    claim.delete()
+    claim.should_be_gone()
+    scenario.apply("selection/own-class.yaml", wanted=driver.identity(device))
+    assert claim.should_be_allocated().devices == {device}
 
 
 @requirement(

@@ -34,6 +34,8 @@ def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
     second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert second.should_stay_unscheduled().devices == NONE
+    scenario.delete("devicetaintrule", scenario.namespace)
+    assert second.should_run().seen_devices == {device}
 
 
 @requirement(
@@ -204,6 +206,8 @@ def test_a_rule_for_a_pool(scenario, driver, node):
     assert here.should_stay_unscheduled().devices == NONE
     assert elsewhere.seen_devices == elsewhere.devices
     assert len(elsewhere.devices - driver.devices_on(node)) == 1
+    scenario.delete("devicetaintrule", scenario.namespace)
+    here.should_run()
 
 
 @requirement(
@@ -223,8 +227,10 @@ def test_a_rule_for_a_driver(scenario):
     scenario.taint_rule.should_be_observed()
     scenario.apply("basic/claim-by-name.yaml")
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
-
     assert pod.devices == NONE
+
+    scenario.delete("devicetaintrule", scenario.namespace)
+    scenario.claim("my-device").should_be_allocated()
 
 
 @requirement(

@@ -30,6 +30,9 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
 
     assert pod.devices == NONE
 
+    scenario.apply("taints/control.yaml", device_class=driver.classes.taints, wanted=driver.identity(tainted.device))
+    assert scenario.claim("control").should_be_allocated().devices == {tainted.device}
+
 
 @requirement(
     "TAINT-002",
@@ -105,6 +108,9 @@ def test_a_toleration_that_does_not_match(scenario, driver, other):
 
     assert pod.devices == NONE
 
+    scenario.apply("taints/control.yaml", device_class=driver.classes.taints, wanted=driver.identity(tainted.device))
+    assert scenario.claim("control").should_be_allocated().devices == {tainted.device}
+
 
 @requirement(
     "TAINT-005",
@@ -127,6 +133,9 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
     pod = scenario.pod("pod").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     assert pod.devices == NONE
+
+    scenario.apply("taints/control.yaml", device_class=driver.classes.taints, wanted=driver.identity(tainted.device))
+    assert scenario.claim("control").should_be_allocated().devices == {tainted.device}
 
 
 @requirement(

@@ -74,17 +74,17 @@ class CheckedSet(frozenset[T_co]):
     def __and__(self, other: AbstractSet[object]) -> CheckedSet[T_co]:
         if not (self and other):
             raise self._nothing("a side of &", other)
-        return CheckedSet(frozenset.__and__(self, other))
+        return CheckedSet(frozenset.__and__(self, frozenset(other)))
 
     def isdisjoint(self, other: Iterable[object]) -> bool:
         """Return True if no member is in both sets."""
         return not self & frozenset(other)
 
     def __or__(self, other: AbstractSet[S]) -> CheckedSet[T_co | S]:
-        return CheckedSet(frozenset.__or__(self, other))
+        return CheckedSet(frozenset.__or__(self, frozenset(other)))
 
     def __sub__(self, other: AbstractSet[object]) -> CheckedSet[T_co]:
-        return CheckedSet(frozenset.__sub__(self, other))
+        return CheckedSet(frozenset.__sub__(self, frozenset(other)))
 
     def __repr__(self) -> str:
         return repr(frozenset(self))

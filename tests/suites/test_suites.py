@@ -39,6 +39,23 @@ _WAITED_FOR = {
     "should_succeed": {"phase"},
     "should_run": {"phase"},
 }
+# Verbs that a pod passes for a wrong reason too, and verbs that show that the reason is the right one.
+_KEPT_WAITING = {
+    *("should_be_unschedulable", "should_stay_unscheduled", "should_stay_unbound"),
+    *("should_stay_pending", "should_fail_to_prepare", "should_fail_to_prepare_again"),
+}
+_HAPPENS = {
+    "should_run",
+    "should_recover",
+    "should_succeed",
+    "should_end",
+    "should_be_allocated",
+    "should_be_scheduled",
+}
+# Requirements without a control: the text that the test waits for names the reason.
+_SAY_WHY = {"CONFIG-024", "PRESCHED-001", "PRESCHED-002", "PRESCHED-003", "QUOTA-003", "SELECT-008", "SELECT-023"}
+_SAY_WHY |= {"UNPREP-004"}  # it is about the end of the pod, and the refusal is only how it begins
+_REFUSALS = {"should_be_refused", "should_be_refused_on_create", "status_should_be_refused"}
 _LAST_IS_ACCEPTED = ("ADMIN-004", "SHARE-011")  # they require that the API server accepts it
 
 
@@ -151,6 +168,30 @@ def test_a_plain_set_is_compared_with_members_or_with_none(path: Path) -> None:
     compared = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Compare)]
     plain = [each for each in compared if isinstance(each.left, ast.SetComp)]
     assert all(isinstance(each.comparators[0], ast.Set) or _is_none(each.comparators[0]) for each in plain)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_what_must_not_happen_has_a_positive_control(entry: catalogue.Entry) -> None:
+    (function,) = ast.parse(entry.source).body
+    assert isinstance(function, ast.FunctionDef)
+    called = {each.func.attr for each in _waits(*function.body)}
+    if called & _KEPT_WAITING:
+        assert bool(called & _HAPPENS) is (entry.requirement.id not in _SAY_WHY)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_a_refusal_is_judged_by_its_text(entry: catalogue.Entry) -> None:
+    tree = ast.parse(entry.source)
+    refusals = [each for each in _waits(*tree.body) if each.func.attr in _REFUSALS and each.func.value.id != "account"]
+    compared = [node.comparators[0] for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    named = {each.id for each in compared if isinstance(each, ast.Name)}
+    assigned = {
+        node.targets[0].id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    judged = [*compared, *(value for name, value in assigned.items() if name in named)]
+    assert all(each in judged for each in refusals)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)

@@ -18,6 +18,7 @@ _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
 _REFUSED = (403, 422)  # an admission policy may use either
 _SYSTEM = "kube-system"  # the namespace where permissions are most dangerous
+_NEEDED = ("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")  # one of them by every driver
 _WRITING = ("create", "update", "patch", "delete", "deletecollection")
 _TOO_MUCH = "a role that is bound to the account, or to one of its groups, allows more than a driver needs"
 _MAY_IMPERSONATE = "the account of the kubeconfig needs the verb impersonate for users, groups and userextras"
@@ -69,11 +70,16 @@ class Account:
         anywhere: Iterable[str] = (),
         writing: Iterable[str] = (),
     ) -> None:
-        """Require that none of the actions is allowed cluster-wide.
+        """Require that none of the actions is allowed cluster-wide, and that the account is one that a driver can use.
 
         Actions in `elsewhere` must not be allowed in kube-system either; those in `anywhere`, and creating, changing and deleting the
         resources in `writing`, neither there nor in the driver's namespace.
         """
+        if not self.allowed(*_NEEDED):  # every action is refused to an account without permissions
+            raise DriverFailed(
+                f"expected {_user(self.pod)} to be allowed to {' or '.join(_NEEDED)}",
+                hint="is this the account of the driver? check spec.pods of the driver file",
+            )
         written = [f"{verb} {each}" for each in writing for verb in _WRITING]
         surplus = self.allowed(*actions) | self._allowed_in(("", _SYSTEM), elsewhere)
         surplus |= self.allowed_somewhere(*anywhere, *written)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import grpc
-import yaml
 
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed, TestbedError
+from testbed.errors import DriverFailed, NothingToJudge, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2, podresources_v1_pb2_grpc
 from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
+from testbed.vocabulary.cluster import cdi_specs
+from testbed.vocabulary.cluster.cdi_specs import CdiEntry, Unreadable
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.pod import Pod
@@ -33,10 +32,6 @@ _ANSWER = 10.0
 _IN_USE = "dra_resource_claims_in_use"
 _CALLS = "dra_grpc_operations_duration_seconds_count"
 _NOT_CLEANED_UP = Diagnosis("the driver has not unprepared the claim, or has not removed its CDI file")
-
-
-class _Unreadable(Exception):
-    """A CDI file that no container runtime can read; its text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +60,9 @@ class Kubelets:
         entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
         return CheckedSet(device.share_id for device in _allocated(entry) if device.share_id)
 
-    def cdi_ids(self, pod: Pod) -> frozenset[str]:
+    def cdi_ids(self, pod: Pod) -> CheckedSet[str]:
         """Return the CDI IDs of all devices of a pod's claims from PodResources Get."""
-        return frozenset(cdi.name for device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
+        return CheckedSet(cdi.name for device in _allocated(self._get(pod)) for cdi in device.cdi_devices)
 
     def should_list_no_claims(self, pod: Pod, node: str) -> None:
         """Wait until PodResources List of a node has no claims of a pod."""
@@ -96,13 +91,23 @@ class Kubelets:
         labels = {"driver_name": self.world.driver_file.driver, "grpc_status_code": "OK"}
         return int(self._metric(node, _CALLS, method_name=f".*/{method}", **labels))
 
-    def cdi_files(self, node: str) -> frozenset[str]:
-        """Return the paths of the CDI files on a node."""
-        return frozenset(self._shell(node, _LIST, *CDI_FOLDERS).splitlines())
+    def common_cdi_ids(self, pod: Pod, definitions: Mapping[str, str]) -> CheckedSet[str]:
+        """Return the CDI IDs of a pod's claims that are among these; NothingToJudge if the driver returned none for the claims."""
+        found = self.cdi_ids(pod)
+        if not (found and definitions):
+            raise NothingToJudge("the driver returns no CDI ID for a prepared claim")
+        return found & definitions.keys()
 
-    def defined_cdi_ids(self, node: str) -> frozenset[str]:
-        """Return the CDI IDs that the CDI files on a node define. Unreadable files define none."""
-        return frozenset(self._cdi_specs(node)[0])
+    def cdi_content(self, node: str) -> frozenset[CdiEntry]:
+        """Return the CDI files on a node, and what they define."""
+        return frozenset(
+            entry for path, text in self._cdi_files(node).items() for entry in cdi_specs.entries(path, text)
+        )
+
+    def ids_defined_as(self, definitions: Mapping[str, str], node: str) -> CheckedSet[str]:
+        """Return those of the CDI IDs that the CDI files on a node define in the same way. Unreadable files define none."""
+        now, _ = self._cdi_specs(node)
+        return CheckedSet(each for each in definitions if now.get(each) == definitions[each])
 
     def cdi_definitions(self, pod: Pod) -> dict[str, str]:
         """Return the definition of each CDI ID of a pod's claims as text. Raise DriverFailed for an ID that is not defined on the node."""
@@ -113,14 +118,12 @@ class Kubelets:
             raise DriverFailed(f"no CDI file on {pod.node} defines {', '.join(missing)} of pod {pod.name}{unread}")
         return {each: defined[each] for each in sorted(ids)}
 
-    def should_have_cdi_files(self, node: str, wanted: frozenset[str]) -> None:
-        """Wait until a node has exactly these CDI files."""
+    def should_have_cdi_content(self, node: str, wanted: frozenset[CdiEntry]) -> None:
+        """Wait until a node has exactly these CDI files, with the same definitions."""
 
         def restored() -> None:
-            found = self.cdi_files(node)
-            if found != wanted:
-                surplus, missing = sorted(found - wanted), sorted(wanted - found)
-                raise NotYet(f"left behind: {', '.join(surplus) or 'none'}; missing: {', '.join(missing) or 'none'}")
+            if found := cdi_specs.differences(wanted, self.cdi_content(node)):
+                raise NotYet(found)
 
         self._eventually(restored, f"node {node} to have the same CDI files as before")
 
@@ -169,13 +172,18 @@ class Kubelets:
         """Return the definitions by CDI ID, and for unreadable files, whose owners are unknown, the reasons by path."""
         defined: dict[str, str] = {}
         broken: dict[str, str] = {}
-        for path in sorted(self.cdi_files(node)):
-            text = self._shell(node, _READ, path)
+        for path, text in self._cdi_files(node).items():
             try:
-                defined |= _definitions(text) if text else {}
-            except _Unreadable as why:
+                defined |= cdi_specs.definitions(text)
+            except Unreadable as why:
                 broken[path] = str(why)
         return defined, broken
+
+    def _cdi_files(self, node: str) -> dict[str, str]:
+        """Return the content of the CDI files on a node by their paths. A file that is removed before it is read is left out."""
+        paths = self._shell(node, _LIST, *CDI_FOLDERS).splitlines()
+        texts = {path: self._shell(node, _READ, path) for path in sorted(paths)}
+        return {path: text for path, text in texts.items() if text}
 
     def _shell(self, node: str, script: str, *arguments: str) -> str:
         return self._cluster_node(node).run("sh", "-c", script, "sh", *arguments).stdout
@@ -198,28 +206,6 @@ def value(text: str, name: str, **labels: str) -> float:
         if all(re.fullmatch(pattern, has.get(label, "")) for label, pattern in labels.items()):
             total += float(number)
     return total
-
-
-def _definitions(text: str) -> dict[str, str]:
-    """Return the definition of each CDI ID in a file as text."""
-    spec = _parsed(text)
-    try:
-        kind, devices, common = spec["kind"], spec["devices"], spec.get("containerEdits")
-        return {f"{kind}={each['name']}": json.dumps([each, common], sort_keys=True) for each in devices}
-    except KeyError as missing:
-        raise _Unreadable(f"it lacks {missing}") from missing
-    except (AttributeError, TypeError) as wrong:
-        raise _Unreadable(f"it does not match the CDI schema: {wrong}") from wrong
-
-
-def _parsed(text: str) -> Any:
-    """Parse JSON, which may contain tabs, or other YAML."""
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as wrong:
-        raise _Unreadable(f"it is neither JSON nor YAML: {wrong}") from wrong
 
 
 def _devices(pod: podresources_v1_pb2.PodResources) -> dict[str, CheckedSet[Device]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.driver import optional_devices, slice_checks
 from testbed.vocabulary.driver.declared_devices import Contradictions, too_few
+from testbed.vocabulary.driver.mentions import mentioned
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
 from testbed.vocabulary.driver.pool_changes import PoolWatch
 from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
@@ -199,9 +199,8 @@ class Driver:
 
     def devices_named_in(self, status: object) -> CheckedSet[Device]:
         """Return the devices whose identity occurs anywhere in a status."""
-        words = set(re.findall(r"[^\s\"'{}\[\],]+", str(status)))
         known = devices_by_attribute(self.world.slices(), self.name, self._identity_attribute)
-        return CheckedSet(device for value, device in known.items() if value in words)
+        return CheckedSet(known[each] for each in mentioned(known, str(status)))
 
     @property
     def examples(self) -> Examples:

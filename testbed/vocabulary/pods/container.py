@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
-from testbed.errors import DriverFailed, UsageError, WaitTimeout
+from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.process import Completed
 from testbed.vocabulary import budgets
@@ -127,6 +127,13 @@ class Container:
         others = [line for line in variables.split("\n") if not line.startswith("HOSTNAME=")]
         return CheckedSet((*map(_with_digest, others), *paths.splitlines()))
 
+    def additions_to(self, plain: Container) -> CheckedSet[str]:
+        """Return what the environment has and that of a container without claims lacks; NothingToJudge if that is nothing."""
+        found = self.environment - plain.environment
+        if not found:
+            raise NothingToJudge("the claim adds no environment variable, mount or device node to its container")
+        return found
+
     @property
     def environment_names(self) -> CheckedSet[str]:
         """Return the same without the values of variables: a claim may replace values, such as that of PATH."""
@@ -166,10 +173,15 @@ class Container:
         statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
         return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
 
+    def end(self) -> Container:
+        """Send SIGTERM to the container's process, without waiting."""
+        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
+        return self
+
     def restart(self) -> Container:
         """Kill the container's process, and wait until the kubelet has restarted the container."""
         before = self.restarts
-        self.pod.world.kube.exec(self.pod.namespace, self.pod.name, _END_ITSELF, container=self.name)
+        self.end()
         check = pod_states.restarted(self.name, before)
         self.pod.should(f"have its container {self.name} restarted", check, budgets.RESTARTED)
         return self

@@ -134,6 +134,10 @@ class Pod:
         """Wait until all claims from templates have been generated."""
         return self.should("have its claims", pod_states.has_claims, budgets.CREATED)
 
+    def should_be_scheduled(self) -> Pod:
+        """Wait until the pod is bound to a node."""
+        return self.should("be scheduled", pod_states.scheduled, budgets.ALLOCATED)
+
     def should_run(self) -> Pod:
         """Wait until all containers run."""
         return self.should("run", pod_states.running, budgets.RUN)

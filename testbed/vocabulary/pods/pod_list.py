@@ -52,6 +52,10 @@ class Pods(tuple[Pod, ...]):
         """Return the devices that the container of this name sees in each pod, by the pods' names."""
         return {pod.name: pod.container(container).seen_devices for pod in self}
 
+    def printed_by(self, container: str) -> dict[str, CheckedSet[Device]]:
+        """Return the devices in the log of the container of this name in each pod, by the pods' names."""
+        return {pod.name: pod.container(container).printed_devices for pod in self}
+
     @property
     def all_devices(self) -> CheckedSet[Device]:
         """Return the devices that are allocated to all pods together."""

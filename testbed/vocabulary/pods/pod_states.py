@@ -72,6 +72,12 @@ def has_claims(pod: Object) -> None:
         raise NotYet(f"no claim was generated for {', '.join(sorted(missing))}; {describe_pod(pod)}")
 
 
+def scheduled(pod: Object) -> None:
+    """Require that the pod is bound to a node."""
+    if not pod["spec"].get("nodeName"):
+        raise NotYet(describe_pod(pod))
+
+
 def unscheduled(pod: Object) -> None:
     """Require that the pod is not bound to a node."""
     if pod["spec"].get("nodeName"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     [
         ("", "GPU_DEVICE_GPU_2=gpu-2"),
         ("share-one-device", "GPU_DEVICE_GPU_0=gpu-0"),
+        ("env-of-another-device", "GPU_DEVICE_GPU_1=gpu-1"),
         ("no-env", "FAKE_DRIVER_FAULT=no-env"),
     ],
 )
@@ -41,6 +42,16 @@ def test_cdi_file_is_lost(mutant: StartMutant, fake_api: FakeApi, monkeypatch: p
     fake_api.wait_until(lambda: not driver.has_cdi_file(claim))
 
 
+def test_cdi_file_is_replaced(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0)
+    driver, claim = mutant("cdi-file-is-replaced"), fake_api.claim()
+    (device,) = driver.prepare(claim).devices
+    fake_api.wait_until(lambda: driver.env == {"FAKE_DRIVER_FAULT=cdi-file-is-replaced"})
+    assert driver.cdi_ids == {*device.cdi_device_ids}
+    driver.unprepare(claim)
+    assert driver.cdi_files == []
+
+
 @pytest.mark.parametrize(("name", "is_same"), [("", False), ("reuse-cdi-names", True)])
 def test_reuse_cdi_names(mutant: StartMutant, fake_api: FakeApi, name: str, is_same: bool) -> None:
     driver = mutant(name)
@@ -57,6 +68,28 @@ def test_cdi_names_of_devices(mutant: StartMutant, fake_api: FakeApi, name: str,
     driver.unprepare(claim)
     (after,) = driver.prepare(fake_api.claim("two")).devices
     assert len({*before.cdi_device_ids, *after.cdi_device_ids}) == ids
+
+
+@pytest.mark.parametrize(("name", "is_same"), [("cdi-names-of-devices", True), ("cdi-content-of-each-claim", False)])
+def test_cdi_content_of_each_claim(mutant: StartMutant, fake_api: FakeApi, name: str, is_same: bool) -> None:
+    driver, claim = mutant(name), fake_api.claim()
+    driver.prepare(claim)
+    ids, before = driver.cdi_ids, driver.env
+    driver.unprepare(claim)
+    driver.prepare(fake_api.claim("two"))
+    assert driver.cdi_ids == ids
+    assert (driver.env == before) is is_same
+
+
+def test_one_growing_cdi_file(mutant: StartMutant, fake_api: FakeApi) -> None:
+    driver, claim = mutant("one-growing-cdi-file"), fake_api.claim()
+    (first,) = driver.prepare(claim).devices
+    before = driver.env
+    driver.unprepare(claim)
+    (second,) = driver.prepare(fake_api.claim("two")).devices
+    assert {*first.cdi_device_ids} == {*second.cdi_device_ids} == driver.cdi_ids
+    assert driver.env > before
+    assert len(driver.cdi_files) == 1
 
 
 @pytest.mark.parametrize(("name", "is_defined"), [("", True), ("wrong-cdi-names", False)])

@@ -29,7 +29,10 @@ def test_status_of_another_device(mutant: StartMutant, fake_api: FakeApi, name: 
     assert (entry["device"], entry["data"]["index"]) == ("gpu-1", index)
 
 
-@pytest.mark.parametrize(("name", "is_named"), [("", False), ("status-message-of-another-device", True)])
+@pytest.mark.parametrize(
+    ("name", "is_named"),
+    [("", False), ("status-message-of-another-device", True), ("status-sentence-about-another-device", True)],
+)
 def test_status_message_of_another_device(mutant: StartMutant, fake_api: FakeApi, name: str, is_named: bool) -> None:
     driver = mutant(name)
     assert not driver.prepare(fake_api.claim(devices=("gpu-1",))).error
@@ -37,7 +40,9 @@ def test_status_message_of_another_device(mutant: StartMutant, fake_api: FakeApi
     (entry,) = fake_api.status()
     other, own = (str(each.attributes["uuid"]) for each in driver.process._parts.inventory.devices[:2])
     assert entry["data"]["uuid"] == own
-    assert (other in entry["conditions"][0]["message"]) is is_named
+    message = entry["conditions"][0]["message"]
+    assert (other in message) is is_named
+    assert (f"uuid={other};" in message) is (name == "status-sentence-about-another-device")
 
 
 @pytest.mark.parametrize(("name", "status"), [("", "True"), ("status-says-not-ready", "False")])

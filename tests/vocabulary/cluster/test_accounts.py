@@ -86,8 +86,15 @@ def test_a_missing_permission_is_reported(account: Account, server: Server) -> N
         account.should_be_allowed("get pods", "list pods")
 
 
+def test_refusals_of_an_account_without_any_permission_prove_nothing(account: Account, server: Server) -> None:
+    with pytest.raises(DriverFailed, match=f"expected {USER} to be allowed to get resourceclaims.* or create resource"):
+        account.should_be_refused("get secrets")
+    server.rules = {("create", "resource.k8s.io", "resourceslices", "", "")}
+    account.should_be_refused("get secrets")
+
+
 def test_a_surplus_permission_is_reported_in_any_namespace(account: Account, server: Server) -> None:
-    server.rules = {("get", "", "pods", "", "")}
+    server.rules = {("get", "", "pods", "", ""), ("get", "resource.k8s.io", "resourceclaims", "", "")}
     server.roles = {"kube-system": {("get", "", "secrets", "", ""), ("list", "", "secrets", "", "")}}
 
     account.should_be_refused("get secrets", "list pods", anywhere=["watch secrets"], writing=["pods"])

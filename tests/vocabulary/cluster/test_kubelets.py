@@ -14,11 +14,12 @@ import pytest
 
 from testbed import process
 from testbed.drivers.published.slices import Device
-from testbed.errors import CommandFailed, DriverFailed, TestbedError
+from testbed.errors import CommandFailed, DriverFailed, NothingToJudge, TestbedError
 from testbed.kubelet.stubs import podresources_v1_pb2 as messages
 from testbed.kubelet.stubs import podresources_v1_pb2_grpc as stubs
 from testbed.process import Completed
 from testbed.vocabulary.checked_sets import NONE
+from testbed.vocabulary.cluster.cdi_specs import CdiEntry
 from testbed.vocabulary.cluster.kubelets import Kubelets, value
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
@@ -178,12 +179,17 @@ def _with(kubelets: Kubelets, node: Node) -> Kubelets:
 
 
 def test_cdi_files_of_a_node(kubelets: Kubelets, cdi: Path) -> None:
-    assert kubelets.cdi_files("node-1") == NONE
+    assert kubelets.cdi_content("node-1") == frozenset()
     (cdi / "one.json").write_text(FILE)
     (cdi / "two more.yaml").write_text("kind: d.example/other\ndevices: [{name: a}]\n")
 
-    assert kubelets.cdi_files("node-1") == {f"{cdi}/one.json", f"{cdi}/two more.yaml"}
-    assert kubelets.defined_cdi_ids("node-1") == {"d.example/device=a", "d.example/device=b", "d.example/other=a"}
+    assert sorted(map(str, kubelets.cdi_content("node-1"))) == [
+        f"{cdi}/one.json",
+        f"{cdi}/two more.yaml",
+        f"d.example/device=a in {cdi}/one.json",
+        f"d.example/device=b in {cdi}/one.json",
+        f"d.example/other=a in {cdi}/two more.yaml",
+    ]
 
 
 def test_the_definitions_of_a_pods_cdi_ids(kubelets: Kubelets, cdi: Path) -> None:
@@ -196,6 +202,17 @@ def test_the_definitions_of_a_pods_cdi_ids(kubelets: Kubelets, cdi: Path) -> Non
     (cdi / "one.json").write_text(edits % '{"env": ["A=2"]}')
     after = kubelets.cdi_definitions(pod)
     assert before | after != after | before
+
+
+def test_the_cdi_ids_that_two_claims_have_in_common(kubelets: Kubelets, lister: Lister) -> None:
+    pod, plain = (Pod(kubelets.world, "here", name) for name in ("p", "plain"))
+    lister.pods.append(messages.PodResources(name="plain", namespace="here"))
+    assert kubelets.common_cdi_ids(pod, {"d.example/device=a": "", "d.example/device=b": ""}) == {"d.example/device=a"}
+    assert kubelets.common_cdi_ids(pod, {"d.example/device=b": ""}) == NONE
+    with pytest.raises(NothingToJudge, match="the driver returns no CDI ID"):
+        kubelets.common_cdi_ids(plain, {"d.example/device=a": ""})
+    with pytest.raises(NothingToJudge, match="the driver returns no CDI ID"):
+        kubelets.common_cdi_ids(pod, {})
 
 
 @pytest.mark.parametrize(
@@ -215,7 +232,6 @@ def test_an_unreadable_cdi_file_blames_the_driver_only_if_its_ids_are_missing(
 ) -> None:
     pod = Pod(kubelets.world, "here", "p")
     (cdi / "somebody.json").write_text(text)
-    assert kubelets.defined_cdi_ids("node-1") == NONE
     with pytest.raises(
         DriverFailed,
         match=f"no CDI file on node-1 defines d.example/device=a(?s:.*)somebody.json is unreadable: .*{why}",
@@ -223,22 +239,52 @@ def test_an_unreadable_cdi_file_blames_the_driver_only_if_its_ids_are_missing(
         kubelets.cdi_definitions(pod)
 
     (cdi / "one.json").write_text(FILE)
-    assert kubelets.defined_cdi_ids("node-1") == {"d.example/device=a", "d.example/device=b"}
     assert list(kubelets.cdi_definitions(pod)) == ["d.example/device=a"]
 
 
 def test_cdi_files_are_waited_for(kubelets: Kubelets, cdi: Path) -> None:
+    before = kubelets.cdi_content("node-1")
     (cdi / "one.json").write_text(FILE)
-    kubelets.should_have_cdi_files("node-1", frozenset({f"{cdi}/one.json"}))
-    with pytest.raises(NotObserved, match=rf"left behind: {cdi}/one.json; missing: none"):
-        kubelets.should_have_cdi_files("node-1", frozenset())
+    kubelets.should_have_cdi_content("node-1", kubelets.cdi_content("node-1"))
+    with pytest.raises(NotObserved, match=rf"left behind: {cdi}/one.json, d.example/device=a in {cdi}/one.json"):
+        kubelets.should_have_cdi_content("node-1", before)
+
+
+def test_a_cdi_file_that_has_grown_differs(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text('{"kind": "d.example/device", "devices": [{"name": "a"}]}')
+    before = kubelets.cdi_content("node-1")
+    (cdi / "one.json").write_text('{"kind": "d.example/device", "devices": [{"name": "a"}, {"name": "b"}]}')
+    with pytest.raises(NotObserved, match=rf"last seen: left behind: d.example/device=b in {cdi}/one.json\n"):
+        kubelets.should_have_cdi_content("node-1", before)
+
+
+def test_a_definition_that_has_grown_differs(kubelets: Kubelets, cdi: Path) -> None:
+    pod, text = Pod(kubelets.world, "here", "p"), '{"kind": "d.example/device", "devices": [{"name": "a", "x": %s}]}'
+    (cdi / "one.json").write_text(text % '["SECRET=1"]')
+    before, defined = kubelets.cdi_content("node-1"), kubelets.cdi_definitions(pod)
+    assert kubelets.ids_defined_as(defined, "node-1") == {"d.example/device=a"}
+
+    (cdi / "one.json").write_text(text % '["SECRET=1", "SECRET=2"]')
+    assert kubelets.ids_defined_as(defined, "node-1") == NONE
+    with pytest.raises(NotObserved, match=rf"last seen: changed: d.example/device=a in {cdi}/one.json\n") as raised:
+        kubelets.should_have_cdi_content("node-1", before)
+    assert "SECRET" not in str(raised.value)
+
+
+def test_an_unreadable_cdi_file_that_changes_differs(kubelets: Kubelets, cdi: Path) -> None:
+    (cdi / "one.json").write_text("nothing")
+    before = kubelets.cdi_content("node-1")
+    kubelets.should_have_cdi_content("node-1", before)
+    (cdi / "one.json").write_text("nothing at all")
+    with pytest.raises(NotObserved, match=rf"last seen: changed: {cdi}/one.json\n"):
+        kubelets.should_have_cdi_content("node-1", before)
 
 
 def test_files_that_no_runtime_reads_are_ignored(kubelets: Kubelets, cdi: Path) -> None:
     (cdi / "one.json.new").write_text('{"kind": ')
     (cdi / ".two.json").write_text('{"kind": ')
     (cdi / "folder.json").mkdir()
-    assert kubelets.cdi_files("node-1") == kubelets.defined_cdi_ids("node-1") == NONE
+    assert kubelets.cdi_content("node-1") == frozenset()
 
 
 def test_a_cdi_file_may_be_removed_before_it_is_read(kubelets: Kubelets, cdi: Path) -> None:
@@ -249,9 +295,10 @@ def test_a_cdi_file_may_be_removed_before_it_is_read(kubelets: Kubelets, cdi: Pa
         if argv[-1].endswith("/two.json"):
             (cdi / "two.json").unlink()
 
-    assert _with(kubelets, Node("node-1", take_away)).defined_cdi_ids("node-1") == {
-        "d.example/device=a",
-        "d.example/device=b",
+    assert _with(kubelets, Node("node-1", take_away)).cdi_content("node-1") == {
+        CdiEntry(f"{cdi}/one.json", "", ""),
+        CdiEntry(f"{cdi}/one.json", "d.example/device=a", '[{"name": "a"}, null]'),
+        CdiEntry(f"{cdi}/one.json", "d.example/device=b", '[{"name": "b"}, null]'),
     }
 
 
@@ -264,17 +311,17 @@ def test_a_cdi_file_that_cannot_be_read_is_an_error(kubelets: Kubelets, cdi: Pat
             (cdi / "one.json").mkdir()  # root can read all files
 
     with pytest.raises(CommandFailed, match="directory"):
-        _with(kubelets, Node("node-1", replaced)).defined_cdi_ids("node-1")
+        _with(kubelets, Node("node-1", replaced)).cdi_content("node-1")
 
 
 def test_a_node_that_does_not_answer_is_an_error(kubelets: Kubelets) -> None:
     with pytest.raises(CommandFailed, match="no such node"):
-        _with(kubelets, UnreachableNode("node-1")).cdi_files("node-1")
+        _with(kubelets, UnreachableNode("node-1")).cdi_content("node-1")
 
 
 def test_a_world_without_a_cluster_is_an_error(world: Callable[..., World]) -> None:
     with pytest.raises(TestbedError, match="needs a running testbed"):
-        Kubelets(world()).cdi_files("node-1")
+        Kubelets(world()).cdi_content("node-1")
 
 
 def test_a_cluster_whose_sockets_cannot_be_reached_is_an_error(kubelets: Kubelets) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from testbed import process
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed, UsageError, WaitTimeout
+from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.models.driver.probe import Probe
 from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.observing.observation import NotObserved
@@ -169,6 +169,17 @@ def test_the_settings_of_a_container(pod: Callable[..., Pod]) -> None:
     kube_of(found).outputs["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
 
     assert found.container("c").settings == frozenset({"other"})
+
+
+def test_what_a_claim_adds_to_a_container(pod: Callable[..., Pod]) -> None:
+    found = pod(RUNS)
+    plain, workload = found.container("plain"), found.container("c")
+    kube_of(found).outputs["p/plain"] = "HOSTNAME=q\nKEY=1\n\n/dev/null\n"
+    kube_of(found).outputs["p/c"] = "HOSTNAME=p\nKEY=1\n\n/dev/null\n/dev/gpu\n"
+    assert workload.additions_to(plain) == {"/dev/gpu"}
+    kube_of(found).outputs["p/c"] = "HOSTNAME=p\nKEY=1\n\n/dev/null\n"
+    with pytest.raises(NothingToJudge, match="the claim adds no environment variable"):
+        workload.additions_to(plain)
 
 
 def test_the_environment_distinguishes_values_without_showing_them(pod: Callable[..., Pod]) -> None:

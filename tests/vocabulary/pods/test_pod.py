@@ -213,6 +213,7 @@ def test_an_unschedulable_pod_is_explained_by_the_nodes_of_the_driver(pod: Calla
 def test_a_pod_that_stays_in_its_state(pod: Callable[..., Pod]) -> None:
     assert pod().should_stay_pending().phase == "Pending"
     assert pod(node="").should_stay_unscheduled().node == ""
+    assert pod().should_be_scheduled().node == "node-1"
     assert pod(RUNS).should_stay_running().phase == "Running"
 
 

@@ -25,6 +25,17 @@ def test_the_devices_that_one_container_of_each_pod_sees(world: Make) -> None:
     assert pods.seen_by("other") == {"a": NONE, "b": NONE}
 
 
+def test_the_devices_in_the_log_of_a_container_of_each_pod(world: Make) -> None:
+    here = world()
+    kube: Any = here.kube
+    for index, name in enumerate(("a", "b")):
+        kube.put("Pod", name, "here", spec={"nodeName": "node-1", "containers": [{"name": "c"}]})
+        kube.log_texts |= {f"{name}/c": f"GPU_DEVICE_GPU_{index}_UUID=node-1-uuid-{index}\n"}
+    pods = Pods([Pod(here, "here", "a"), Pod(here, "here", "b")])
+    printed = {name: {Device(cluster.DRIVER, "node-1", f"gpu-{index}")} for index, name in enumerate(("a", "b"))}
+    assert pods.printed_by("c") == printed
+
+
 def test_the_properties_of_several_pods(world: Make) -> None:
     here = world()
     kube: Any = here.kube

@@ -36,6 +36,7 @@ def _refused(message: str) -> Object:
         (pod_states.pending, _pod(WAITS)),
         (pod_states.pending, _pod()),
         (pod_states.unscheduled, _pod(node="")),
+        (pod_states.scheduled, _pod()),
         (pod_states.unschedulable("all claims"), _refused("0/2 nodes: 2 cannot allocate all claims.")),
         (pod_states.restarted("c", 0), _pod({**RUNS, "restartCount": 1})),
         (pod_states.other_than("two"), _pod(RUNS, phase="Running")),
@@ -63,6 +64,7 @@ def test_a_state_that_is_reached(check: pod_states.Check, pod: Object) -> None:
         (pod_states.restarted("d", 0), _pod({**RUNS, "restartCount": 1})),
         (pod_states.other_than("one"), _pod(RUNS, phase="Running")),
         (pod_states.other_than("two"), _pod(WAITS)),
+        (pod_states.scheduled, _pod(node="")),
     ],
 )
 def test_a_state_that_may_come(check: pod_states.Check, pod: Object) -> None:
