@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.providers.base import HostProblem
 
-SEEN_ON_A_NODE = 8  # 6 of the kubelet and 2 of containerd
+SEEN_ON_A_NODE = 9  # 6 of the kubelet, 2 of containerd, 1 of kube-proxy
 SEEN_ON_CONTROL_PLANE = 8  # 3 of the API server and 5 of the controller manager
 _SETTING = Path("/proc/sys/fs/inotify/max_user_instances")
 
