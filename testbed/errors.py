@@ -88,9 +88,13 @@ class ApiError(TestbedError):
 
 
 class DriverFailed(TestbedError):
-    """The driver under test violated its contract."""
+    """The driver under test violated its contract.
+
+    `by_driver` is False if a component of the cluster may have caused it too: a state that was not observed in time.
+    """
 
     exit_code = 1
+    by_driver = True
 
 
 class Blocked(TestbedError):

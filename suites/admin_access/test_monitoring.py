@@ -41,7 +41,7 @@ def test_a_monitor_sees_a_device(admin_scenario):
 )
 def test_the_allocation_records_admin_access(admin_scenario):
     admin_scenario.apply("admin_access/monitor-of-one-device.yaml")
-    (result,) = admin_scenario.pod("monitor").should_run().claims["devices"].allocation_results
+    (result,) = admin_scenario.pod("monitor").should_be_scheduled().claims["devices"].allocation_results
 
     assert result.get("adminAccess") is True
 

@@ -48,7 +48,7 @@ def test_each_share_has_an_id(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/two-pods.yaml", **wanted)
-    scenario.pods("left", "right").should_run()
+    scenario.pods("left", "right").should_be_scheduled()
     left, right = scenario.claim("left").share_ids, scenario.claim("right").share_ids
 
     assert len(left) == len(right) == 1
@@ -100,7 +100,7 @@ def test_the_allocation_records_the_consumed_capacity(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
     scenario.apply("capacity/one-pod.yaml", **wanted)
-    scenario.pod("pod").should_run()
+    scenario.pod("pod").should_be_scheduled()
 
     assert scenario.claim("some").consumed_capacity(driver.sharing.capacity) == [driver.sharing.half]
 

@@ -20,7 +20,7 @@ API = "API reference: ResourceClaimTemplate v1 resource.k8s.io"
 )
 def test_a_generated_claim_is_named_after_its_pod(scenario):
     scenario.apply("claims/claim-of-a-pod.yaml")
-    claim = scenario.pod("pod").should_run().claims["device"]
+    claim = scenario.pod("pod").should_have_claims().claims["device"]
 
     assert claim.name.rpartition("-")[0] == "pod-device"
     assert claim.labels == {"team": "cats"}

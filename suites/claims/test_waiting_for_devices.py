@@ -175,7 +175,7 @@ def test_a_claim_in_use_is_protected(scenario):
 )
 def test_a_pod_does_not_get_a_claim_that_is_being_deleted(scenario):
     scenario.apply("basic/claim-by-name.yaml")
-    scenario.pod("pod").should_run()
+    scenario.pod("pod").should_be_scheduled()
     claim = scenario.claim("my-device")
     claim.delete()
 

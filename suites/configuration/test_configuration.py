@@ -219,7 +219,7 @@ def test_a_restarted_container_is_configured(scenario):
 )
 def test_the_allocation_keeps_the_configuration(scenario):
     scenario.apply("configuration/class-and-claim.yaml")
-    scenario.pod("pod").should_run()
+    scenario.pod("pod").should_be_scheduled()
 
     assert scenario.claim("configured").configuration_sources == ("FromClass", "FromClaim")
     assert scenario.claim("configured").configuration_settings == ("one", "other")

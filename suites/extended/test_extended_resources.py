@@ -160,7 +160,7 @@ def test_each_container_sees_its_own_devices(scenario):
 def test_the_status_names_the_request_of_each_container(scenario):
     scenario.apply("extended/class.yaml")
     scenario.apply("extended/two-containers.yaml")
-    pod, resource = scenario.pod("pod").should_run(), f"example.com/{scenario.namespace}"
+    pod, resource = scenario.pod("pod").should_be_scheduled(), f"example.com/{scenario.namespace}"
 
     assert {(container, asked) for container, asked, _ in pod.extended_requests} == {
         ("left", resource),

@@ -118,6 +118,6 @@ def test_a_quota_on_claims_that_the_scheduler_makes(scenario, name):
     )
 
     scenario.apply("extended/quota-on.yaml", limited=limited, most=1)
-    pod.should_run()
+    pod.should_be_scheduled()
 
     scenario.quota("quota").should_count(limited, used="1")

@@ -215,7 +215,8 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     pod = scenario.pod("pod").trigger_sync().should_have_event(REASON, refusal)
     pod.should_have_event_again(REASON, refusal).should_stay_pending()
 
-    assert scheduled.container("workload").restart().seen_devices == scheduled.devices
+    scheduled.container("workload").restart()
+    scheduled.should_stay_running()
 
 
 @requirement(
@@ -238,7 +239,8 @@ def test_deleting_a_pod_that_never_ran_does_not_affect_others(scenario, node):
 
     pod.delete().should_be_gone()
 
-    assert scheduled.container("workload").restart().seen_devices == scheduled.devices
+    scheduled.container("workload").restart()
+    scheduled.should_stay_running()
 
 
 @requirement(
@@ -280,5 +282,5 @@ def test_the_claim_is_being_deleted(scenario, node):
     pod = scenario.pod("pod").should_have_event(REASON, NOT_ALLOWED).should_have_event_again(REASON, NOT_ALLOWED)
 
     pod.should_stay_pending()
+    scheduled.should_stay_running()
     assert claim.pods == {"scheduled"}
-    assert scheduled.should_stay_running().seen_devices == claim.devices

@@ -108,7 +108,7 @@ def test_at_most_eight_alternatives(scenario):
 )
 def test_only_the_chosen_alternative_is_configured(scenario):
     scenario.apply("priority/configured.yaml")
-    scenario.pod("pod").should_run()
+    scenario.pod("pod").should_be_scheduled()
 
     assert scenario.claim("best").configured_for == {"common", "any"}
 

@@ -82,11 +82,11 @@ def test_pods_share_one_of_their_claims(scenario):
 )
 def test_a_claim_is_reserved_for_the_pods_that_use_it(scenario):
     scenario.apply("sharing/first-pod.yaml")
-    first, claim = scenario.pod("first").should_run(), scenario.claim("shared")
+    first, claim = scenario.pod("first").should_be_scheduled(), scenario.claim("shared")
     assert claim.pods == {"first"}
 
     scenario.apply("sharing/second-pod.yaml")
-    scenario.pod("second").should_run()
+    scenario.pod("second").should_be_scheduled()
     assert claim.pods == {"first", "second"}
 
     first.delete().should_be_gone()
@@ -187,7 +187,7 @@ def test_restarting_a_container_does_not_disturb_others(scenario):
 )
 def test_a_shared_claim_is_available_only_on_the_node_of_its_device(scenario):
     scenario.apply("sharing/first-pod.yaml")
-    first = scenario.pod("first").should_run()
+    first = scenario.pod("first").should_be_scheduled()
 
     scenario.apply("sharing/pod-for-another-node.yaml", node=first.node)
     scenario.pod("second").should_be_unschedulable(because=messages.CLAIM_ON_OTHER_NODE)
@@ -207,7 +207,7 @@ def test_a_shared_claim_is_available_only_on_the_node_of_its_device(scenario):
 )
 def test_a_claim_can_have_256_consumers(scenario):
     scenario.apply("sharing/first-pod.yaml")
-    scenario.pod("first").should_run()
+    scenario.pod("first").should_be_scheduled()
 
     refusal = scenario.status_should_be_refused("sharing/consumers.yaml", consumers=256)
     assert messages.MORE_THAN_256_ITEMS in refusal

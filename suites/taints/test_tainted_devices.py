@@ -178,7 +178,7 @@ def test_the_allocation_copies_the_tolerations(scenario, driver):
     tainted = driver.tainted("NoSchedule")
     wanted = {"device_class": driver.classes.taints, "wanted": driver.identity(tainted.device)}
     scenario.apply("taints/tolerates-everything.yaml", **wanted)
-    scenario.pod("pod").should_run()
+    scenario.pod("pod").should_be_scheduled()
     (result,) = scenario.claim("my-device").allocation_results
 
     assert result.get("tolerations") == [{"operator": "Exists"}]

@@ -48,6 +48,11 @@ def decisive_subject(profile: str) -> Subject:
     return subject_of(Subject.DRIVER, profile)
 
 
+def is_only_about_cluster(about: Subject, profile: str) -> bool:
+    """Return True if a requirement judges the cluster beside a driver that is not known to be right."""
+    return about is Subject.CLUSTER and profile != CLUSTER_PROFILE
+
+
 def is_narrowed(profile: str, *selections: object) -> bool:
     """Return True if a run with this profile and these selections of requirements is at best partial."""
     return profile == SMOKE or any(selections)

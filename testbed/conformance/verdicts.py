@@ -26,12 +26,16 @@ class Attempt:
     component: str = ""
 
 
-def verdict_for(raised: BaseException, *, before_the_test: bool = False) -> Verdict:
-    """Return the verdict for a test that raised. Only assertions and DriverFailed are failures, everything else is an error."""
+def verdict_for(raised: BaseException, *, before_the_test: bool = False, about_cluster: bool = False) -> Verdict:
+    """Return the verdict for a test that raised. Only assertions and DriverFailed are failures, everything else is an error.
+
+    A requirement that is only `about_cluster` cannot be judged if the driver failed.
+    """
     if isinstance(raised, NothingToJudge):
         return Verdict.NOT_APPLICABLE
     if is_observation(raised):
-        return Verdict.BLOCKED if before_the_test else Verdict.FAIL
+        is_blocked = before_the_test or (about_cluster and isinstance(raised, DriverFailed) and raised.by_driver)
+        return Verdict.BLOCKED if is_blocked else Verdict.FAIL
     if isinstance(raised, Blocked):
         return Verdict.BLOCKED
     if str(raised).startswith("Timeout (>"):  # of pytest-timeout; other errors may quote it

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.conformance.requirement import Requirement
-from testbed.errors import TestbedError
+from testbed.errors import DriverFailed, TestbedError
 from testbed.models.requirement_enums import Subject, Verdict
 from testbed.plugin.assertion_text import FailedComparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
@@ -20,6 +20,9 @@ _BLAME = {
     Verdict.TIMEOUT: "the test took longer than all its waits together may: the harness hung, or the machine is slow (try --patience)",
     Verdict.BLOCKED: "something that the test needs was missing, so the test did not begin",
 }
+_DRIVER_PREVENTS = (
+    "the driver, not the cluster: other requirements judge that; this one is about the cluster and could not be judged"
+)
 
 
 def failure_text(
@@ -32,7 +35,9 @@ def failure_text(
 ) -> str:
     """Return the text for the screen and the report. `of_devices` explains the last failed comparison of devices."""
     lines = [_cause(item, raised, of_devices, compared)]
-    if verdict in _BLAME:
+    if verdict is Verdict.BLOCKED and requirement.about is Subject.CLUSTER and isinstance(raised.value, DriverFailed):
+        lines.append(f"  blame: {_DRIVER_PREVENTS}")
+    elif verdict in _BLAME:
         lines.append(f"  blame: {_BLAME[verdict]}")
     elif requirement.about is Subject.CLUSTER:
         lines.append("  blame: the cluster, not the driver: the requirement is about the cluster")

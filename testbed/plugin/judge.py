@@ -12,6 +12,7 @@ from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.profiles import profile
 from testbed.conformance.requirement import Requirement
+from testbed.conformance.results import is_only_about_cluster
 from testbed.conformance.selection import choose, is_selected
 from testbed.conformance.verdicts import decisive_exception, is_observation, verdict_for
 from testbed.errors import Blocked, NodesUnderPressure, NothingToJudge, TestbedError
@@ -90,7 +91,8 @@ class Judge:
             raised = _decisive(call.excinfo)
             if isinstance(raised.value, NodesUnderPressure):
                 self._pressure = self._pressure or f"{item.nodeid}: {raised.value.cause}"
-            verdict = verdict_for(raised.value, before_the_test=call.when == "setup")
+            about_cluster = is_only_about_cluster(requirement.about, self.context.request.profile)
+            verdict = verdict_for(raised.value, before_the_test=call.when == "setup", about_cluster=about_cluster)
             kept = self._keep_evidence(item, requirement, of_clean_up=call.when == "teardown")
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
             if kept:

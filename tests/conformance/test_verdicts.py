@@ -18,6 +18,22 @@ from testbed.models.requirement_enums import Verdict
 from testbed.vocabulary.observing.observation import NotObserved
 
 
+@pytest.mark.parametrize(
+    ("raised", "verdict"),
+    [
+        (DriverFailed("the driver publishes no device"), Verdict.BLOCKED),
+        (NotObserved("the driver refused to prepare", by_driver=True), Verdict.BLOCKED),
+        (NotObserved("the pod is not bound"), Verdict.FAIL),
+        (AssertionError("assert a == b"), Verdict.FAIL),
+    ],
+)
+def test_a_failure_of_the_driver_leaves_a_requirement_about_the_cluster_open(
+    raised: Exception, verdict: Verdict
+) -> None:
+    assert verdict_for(raised, about_cluster=True) is verdict
+    assert verdict_for(raised) is Verdict.FAIL
+
+
 @pytest.mark.parametrize("raised", [AssertionError("no"), DriverFailed("no"), NotObserved("no")])
 def test_assertions_and_missing_observations_are_failures(raised: Exception) -> None:
     assert verdict_for(raised) is Verdict.FAIL

@@ -129,6 +129,14 @@ def test_a_failure_of_the_cluster_is_not_the_drivers(judge: Judge) -> None:
     assert run.row("T-002").about == "cluster"
 
 
+def test_a_driver_that_is_not_registered_leaves_a_requirement_about_the_cluster_open(judge: Judge) -> None:
+    about_cluster = _GOOD.replace("required(1)", "required(2, about=CLUSTER)").replace("good", "cluster")
+    run = judge(f"{_GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", fault="no-pods-start")
+    assert run.verdicts == {"T-001": "fail", "T-002": "blocked"}
+    assert "blame: the driver, not the cluster: other requirements judge that" in run.output
+    assert (run.report.result, run.report.cluster.result) == ("failed", "incomplete")
+
+
 def test_a_second_namespace_has_its_own_evidence_and_the_label(judge: Judge) -> None:
     run = judge(
         "@required(1)\ndef test_it(scenario, admin_scenario):\n    scenario.apply('claims/two-cats.yaml')\n"

@@ -15,7 +15,7 @@ _SHOWN = 3
 _NOT_SCHEDULED = "not scheduled"
 # Outdated once the pod has started.
 _BEFORE_START = (messages.FAILED_SCHEDULING, messages.FAILED_PREPARE)
-NOT_UNPREPARED = Diagnosis("a pod ends only when the driver has unprepared its claims")
+NOT_UNPREPARED = Diagnosis("a pod ends only when the driver has unprepared its claims", by_driver=True)
 _NOISE = frozenset({"MissingClusterDNS"})  # on every pod of a cluster without DNS
 _PRESSURES = {
     "DiskPressure": "short of disk",

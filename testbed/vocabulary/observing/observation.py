@@ -22,7 +22,14 @@ _OVERLOADED = "the API server is overloaded; this is not the driver's fault"
 
 
 class NotObserved(DriverFailed):
-    """A state that the driver had to bring about was not observed in time. Blames the driver."""
+    """A state that the driver had to bring about was not observed in time. Blames the driver.
+
+    In a requirement about the cluster, it blames the cluster unless it is `by_driver`.
+    """
+
+    def __init__(self, what: str, *, by_driver: bool = False) -> None:
+        super().__init__(what)
+        self.by_driver = by_driver
 
 
 class StateUnreachable(Exception):
@@ -138,9 +145,8 @@ def failure(expected: str, seen: str, waited: str, diagnosis: Diagnosis) -> NotO
         kind = NodesUnderPressure if diagnosis.lasting else WaitTimeout
         return kind(expected, waited, "\n".join(lines), cause=f"{diagnosis.cause}; the driver is not blamed for it")
     cause = [f"  likely cause: {diagnosis.cause}"] if diagnosis.cause else []
-    return NotObserved(
-        "\n".join([f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"])
-    )
+    text = [f"expected {expected}", *cause, f"  last seen: {lines[0]}", *lines[1:], f"  waited: {waited}"]
+    return NotObserved("\n".join(text), by_driver=diagnosis.by_driver)
 
 
 def _states(kube: Kube, target: Target, seconds: float, meanwhile: Meanwhile | None = None) -> Iterator[Object | None]:

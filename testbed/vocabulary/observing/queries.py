@@ -65,18 +65,18 @@ def _has_unstartable_probe(pod: Object, command: list[str]) -> bool:
 def _detailed(world: World, pod: Object, found: Diagnosis) -> Diagnosis:
     """Return the diagnosis with what the driver lacks, if that explains it. Slices that are missing on the pod's node come first."""
     if lacks_devices(pod):
-        return replace(found, cause=_why_no_device_fits(world))
+        missing = [*missing_devices(world.kube, world.driver_file, world.nodes)]
+        return replace(found, cause=_why_no_device_fits(world, missing), by_driver=bool(missing))
     node = pod["spec"].get("nodeName", "")
     unpublished = missing_devices(world.kube, world.driver_file, [node]) if node and found.by_driver else ()
     pods = _missing_pod(world, pod) if found.cause in DRIVER_UNREACHABLE else ()
     return replace(found, cause="; ".join([*unpublished, found.cause, *pods]))
 
 
-def _why_no_device_fits(world: World) -> str:
+def _why_no_device_fits(world: World, missing: list[str]) -> str:
     """Describe what the driver publishes on its nodes, and which claims have its devices."""
     driver_file, driver = world.driver_file, world.driver_file.driver
     nodes = world.nodes
-    missing = [*missing_devices(world.kube, driver_file, nodes)]
     slices = [each for each in world.slices() if each["spec"].get("nodeName", "") in {*nodes, ""}]
     of_class = without_other_devices(slices, driver_file.other_devices, driver)
     allocated = held_devices(world.kube, driver, of_class)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
@@ -132,10 +132,10 @@ class Pod:
 
     def should_have_claims(self) -> Pod:
         """Wait until all claims from templates have been generated."""
-        return self.should("have its claims", pod_states.has_claims, budgets.CREATED)
+        return self.should("have its claims", pod_states.has_claims, budgets.CREATED, needs_driver=False)
 
     def should_be_scheduled(self) -> Pod:
-        """Wait until the pod is bound to a node."""
+        """Wait until the scheduler has bound the pod to a node, which needs free devices but no prepared claim."""
         return self.should("be scheduled", pod_states.scheduled, budgets.ALLOCATED)
 
     def should_run(self) -> Pod:
@@ -160,7 +160,7 @@ class Pod:
     def should_be_unschedulable(self, because: str) -> Pod:
         """Wait until the scheduler reports the pod as unschedulable with this text in its message."""
         expected = f"be unschedulable with a message …{because}…"
-        return self.should(expected, pod_states.unschedulable(because), budgets.UNSCHEDULABLE)
+        return self.should(expected, pod_states.unschedulable(because), budgets.UNSCHEDULABLE, needs_driver=False)
 
     def should_have_event(self, reason: str, text: str) -> Pod:
         """Wait for an event with this reason and this text in its message, which only counts if Kubernetes wrote it."""
@@ -241,7 +241,10 @@ class Pod:
     def should_be_disrupted(self, reason: str) -> Pod:
         """Wait for the condition DisruptionTarget with this reason. The pod's grace period has to be long enough to observe it."""
         return self.should(
-            f"have the condition DisruptionTarget: {reason}", pod_states.disrupted(reason), budgets.EVENT
+            f"have the condition DisruptionTarget: {reason}",
+            pod_states.disrupted(reason),
+            budgets.EVENT,
+            needs_driver=False,
         )
 
     def should_be_gone(self) -> None:
@@ -255,9 +258,20 @@ class Pod:
         expected = f"pod {self.name} to be gone"
         queries.eventually_or_explain(self.world, gone, expected, budgets.POD_GONE, NOT_UNPREPARED)
 
-    def should(self, verb: str, check: Check, budget: Budget, meanwhile: Meanwhile | None = None) -> Pod:
-        """Wait until a check accepts the pod. For the verbs of this class and of Container."""
-        last = _LastState(self, check)
+    def should(
+        self,
+        verb: str,
+        check: Check,
+        budget: Budget,
+        meanwhile: Meanwhile | None = None,
+        *,
+        needs_driver: bool = True,
+    ) -> Pod:
+        """Wait until a check accepts the pod. For the verbs of this class and of Container.
+
+        `needs_driver` is False if components of the cluster alone bring the state about.
+        """
+        last = _LastState(self, check, needs_driver=needs_driver)
         expected = f"{self._target} to {verb}"
         observe(self.world.kube, self._target, last.check, expected, budget, last.diagnose, meanwhile or self._unblock)
         return self
@@ -269,9 +283,8 @@ class Pod:
             self.trigger_sync()
 
     def _diagnosis(self) -> Diagnosis:
-        return _LastState(
-            self, pod_states.pending, self.world.kube.find("v1", "Pod", self.name, self.namespace)
-        ).diagnose()
+        last = self.world.kube.find("v1", "Pod", self.name, self.namespace)
+        return _LastState(self, pod_states.pending, last, needs_driver=False).diagnose()
 
     def _should_stay(self, how: str, check: Check, budget: Budget = budgets.STAYS) -> Pod:
         last = _LastState(self, check)
@@ -303,13 +316,15 @@ class _LastState:
     pod: Pod
     wanted: Check
     last: Object | None = None
+    needs_driver: bool = True
 
     def check(self, state: Object) -> None:
         self.last = state
         self.wanted(state)
 
     def diagnose(self) -> Diagnosis:
-        return queries.diagnose_pod(self.pod.world, self.pod.namespace, self.pod.name, self.last)
+        found = queries.diagnose_pod(self.pod.world, self.pod.namespace, self.pod.name, self.last)
+        return replace(found, by_driver=found.by_driver and self.needs_driver)
 
     def diagnose_interruption(self) -> Diagnosis:
         return diagnose_interruption(self.last, queries.node_of(self.pod.world, self.last))

@@ -27,6 +27,10 @@ class Pods(tuple[Pod, ...]):
         """Wait until all run."""
         return Pods(pod.should_run() for pod in self)
 
+    def should_be_scheduled(self) -> Pods:
+        """Wait until the scheduler has bound all to nodes."""
+        return Pods(pod.should_be_scheduled() for pod in self)
+
     def should_recover(self) -> Pods:
         """Wait until all run, after the cause of earlier failures was removed."""
         return Pods(pod.should_recover() for pod in self)

@@ -335,6 +335,23 @@ def test_pods_of_a_controller_are_found_by_their_label(pod: Callable[..., Pod]) 
         pods_of(here, "here", "web", 3)
 
 
+def test_a_refused_prepare_is_the_drivers_where_the_pod_has_to_run(pod: Callable[..., Pod]) -> None:
+    refused = pod()
+    _report(refused, "FailedPrepareDynamicResources", "NodePrepareResources failed for ResourceClaim c: no")
+    with pytest.raises(NotObserved) as run:
+        refused.should_run()
+    assert run.value.by_driver
+    with pytest.raises(NotObserved) as unschedulable:
+        refused.should_be_unschedulable("cannot allocate")
+    assert not unschedulable.value.by_driver
+
+
+def test_a_pod_is_bound_without_a_prepared_claim(pod: Callable[..., Pod]) -> None:
+    assert pod().should_be_scheduled().node == "node-1"
+    with pytest.raises(NotObserved, match="expected pod p to be scheduled"):
+        pod(node="").should_be_scheduled()
+
+
 def test_a_sync_is_triggered_after_an_authorizer_error(pod: Callable[..., Pod]) -> None:
     waiting = pod()
     _report(waiting, "FailedPrepareDynamicResources", "no relationship found between node 'node-1' and this object")
