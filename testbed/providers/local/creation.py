@@ -36,6 +36,8 @@ def create(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path, pro
     """Create the cluster; return when its nodes are Ready and all components have been started."""
     with progress.step("control plane: namespaces, addresses, certificates"):
         cluster = start_control_plane(name, spec, artifacts, folder)
+        spec_of_containers = process.run([artifacts.programs["ctr"], "oci", "spec"]).stdout
+        cluster.layout.container_spec.write_text(base_spec(spec_of_containers))
     with ThreadPoolExecutor(max_workers=8) as pool:
         with progress.step(f"{spec.nodes} node{'s' * (spec.nodes > 1)}: namespaces, container runtime, images"):
             _all([pool.submit(_start_node, cluster, node, n) for n, node in enumerate(cluster.node_names, 1)])
@@ -54,7 +56,6 @@ def start_control_plane(name: str, spec: ClusterSpec, artifacts: Artifacts, fold
     """Start what the nodes connect to. Return while etcd and the API server are still starting."""
     layout = Layout(folder)
     layout.make()
-    layout.container_spec.write_text(base_spec(process.run([artifacts.programs["ctr"], "oci", "spec"]).stdout))
     node_names = node_names_of(spec.nodes)
     control_plane = _boot_control_plane(layout)
     addresses = claim_range(name, control_plane)
