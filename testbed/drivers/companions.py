@@ -5,13 +5,14 @@ The first driver is the one under test. A hardware file is passed to it, and to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.drivers import name_checks
 from testbed.drivers.install import install, manifests, takes_hardware
 from testbed.drivers.ready import KeptNodes, expected_nodes, wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
+from testbed.images.archives import names_in
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_companions, load_driver_file
@@ -31,12 +32,29 @@ def install_all(
     kept: KeptNodes | None = None,
     image: str = "",
     hardware: Path | None = None,
+    images_are_loaded: bool = False,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Install all drivers, then wait until all are ready; `kept` are the nodes where they must run."""
+    """Install all drivers, then wait until all are ready; `kept` are the nodes where they must run.
+
+    With `images_are_loaded`, the archives in the driver files were loaded into the nodes. `report` is called with each change of
+    a driver's manifests.
+    """
     for each in drivers:
-        install(kube, each, owner, image=image, hardware=_hardware(each, drivers, hardware))
+        given = _hardware(each, drivers, hardware)
+        loaded = _images(each) if images_are_loaded else ()
+        install(kube, each, owner, image=image, hardware=given, loaded=loaded, report=_prefixed(report, each))
     for each in drivers:
         _wait_until_ready(kube, each, kept)
+
+
+def _images(driver_file: DriverFile) -> tuple[str, ...]:
+    archives = driver_file.install.images if driver_file.install else ()
+    return tuple(dict.fromkeys(name for archive in archives for name in names_in(archive)))
+
+
+def _prefixed(report: Callable[[str], None], driver_file: DriverFile) -> Callable[[str], None]:
+    return lambda change: report(f"driver {driver_file.driver}: {change}")
 
 
 def _wait_until_ready(kube: Kube, driver_file: DriverFile, kept: KeptNodes | None) -> None:

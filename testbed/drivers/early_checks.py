@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.drivers.companions import all_manifests
+from testbed.drivers.manifests import tools
 from testbed.errors import UsageError
 from testbed.images.archives import names_in
 from testbed.kube.client import Object
@@ -20,6 +21,7 @@ _MAX_NAME = 253
 
 def check(drivers: Sequence[DriverFile], hardware: Path | None) -> None:
     """Raise UsageError for a manifest that is not valid YAML or no Kubernetes object, and for an archive without images."""
+    tools.fetch_missing(drivers)
     for each in all_manifests(drivers, image="image", hardware=hardware):
         _check_object(each)
     for archive in dict.fromkeys(archive for each in drivers if each.install for archive in each.install.images):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from testbed.drivers.manifests import charts, kustomizations
+from testbed.drivers.manifests.adjustments import adjust
+from testbed.drivers.manifests.order import undeclared_namespaces
 from testbed.drivers.shared_objects import is_managed_by, is_shared, release_shared
 from testbed.errors import ApiError, UsageError
+from testbed.kube import features
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner, identity_of, is_ours, owner_of
 from testbed.models.driver_file import DriverFile
@@ -16,14 +22,25 @@ from testbed.rendering import render_file, variables_of
 from testbed.waiting import Budget, NotYet, eventually
 
 _APPLIED = Budget("object applied", 30, "the API server may wait 10 s for its storage")
+_SERVED = Budget("kind served", 30, "the API server publishes a new kind within seconds")
 _GONE = Budget("driver's pods deleted", 60, "a driver has a grace period to unregister and clean up")
 
 
 def install(
-    kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
+    kube: Kube,
+    driver_file: DriverFile,
+    owner: Owner,
+    *,
+    image: str = "",
+    hardware: Path | None = None,
+    loaded: Collection[str] = (),
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Apply all manifests as objects of the testbed. Do nothing if the driver file has no `install` section."""
-    wanted = manifests(driver_file, image=image, hardware=hardware)
+    """Apply all manifests as objects of the testbed. Do nothing if the driver file has no `install` section.
+
+    `loaded` are the images that were loaded into the nodes. `report` is called with each change of the manifests.
+    """
+    wanted = _adjusted(kube, driver_file, image, hardware, loaded, report)
     existing = [_existing(kube, each) for each in wanted]
     for each, found in zip(wanted, existing, strict=True):
         if found and not owner.owns(found):
@@ -33,13 +50,53 @@ def install(
             _apply(kube, each, owner, force=False)
         else:
             _apply_own(kube, owner.mark_driver(each, driver_file.driver), owner, is_new=found is None)
+        _wait_until_served(kube, each)
+
+
+def _adjusted(
+    kube: Kube,
+    driver_file: DriverFile,
+    image: str,
+    hardware: Path | None,
+    loaded: Collection[str],
+    report: Callable[[str], None],
+) -> list[Object]:
+    """Return the objects as they are applied, with the namespaces that the cluster lacks."""
+    install = driver_file.install
+    kubernetes = features.version(kube) if install and install.chart else ""
+    objects, changes = adjust(
+        _all_objects(driver_file, image=image, hardware=hardware, kubernetes=kubernetes), driver_file, loaded
+    )
+    _require_pull_secret(kube, driver_file, objects)
+    missing = [each for each in undeclared_namespaces(objects, driver_file.pods.namespace) if not _existing(kube, each)]
+    for each in (
+        *changes,
+        *(f"namespace {each['metadata']['name']} does not exist and is created" for each in missing),
+    ):
+        report(each)
+    return [*missing, *objects]
+
+
+def _require_pull_secret(kube: Kube, driver_file: DriverFile, objects: Collection[Object]) -> None:
+    """Raise UsageError if neither the cluster nor the manifests have the Secret of `install.pullSecret`."""
+    name, namespace = driver_file.install and driver_file.install.pull_secret, driver_file.pods.namespace
+    created = {
+        (each["metadata"].get("namespace"), each["metadata"]["name"]) for each in objects if each["kind"] == "Secret"
+    }
+    if name and (namespace, name) not in created and kube.find("v1", "Secret", name, namespace) is None:
+        raise UsageError(
+            f"spec.install.pullSecret: there is no Secret {name} in namespace {namespace}, and no manifest of the driver creates it",
+            hint=f"kubectl --namespace {namespace} create secret docker-registry {name} …; or add its manifest to spec.install.manifests",
+        )
 
 
 def uninstall(
     kube: Kube, driver_file: DriverFile, owner: Owner, *, image: str = "", hardware: Path | None = None
 ) -> None:
     """Delete what `install` created, undo its changes of shared objects, and wait until the driver's pods are gone. Idempotent."""
-    for manifest in reversed(manifests(driver_file, image=image, hardware=hardware)):
+    objects = manifests(driver_file, image=image, hardware=hardware)
+    namespaces = undeclared_namespaces(objects, driver_file.pods.namespace) if objects else ()
+    for manifest in reversed([*namespaces, *objects]):
         found = _existing(kube, manifest)
         if found and owner.owns(found):
             kube.delete(found)
@@ -51,16 +108,29 @@ def uninstall(
 
 def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
     """Return the objects of a driver, rendered and in order; none for a driver that is installed already."""
-    rendered = rendered_manifests(driver_file, image=image, hardware=hardware)
+    return adjust(_all_objects(driver_file, image=image, hardware=hardware), driver_file, ())[0]
+
+
+def _all_objects(
+    driver_file: DriverFile, *, image: str = "", hardware: Path | None = None, kubernetes: str = ""
+) -> list[Object]:
+    """Return the objects of a driver as its vendor wrote them."""
+    rendered = rendered_manifests(driver_file, image=image, hardware=hardware, kubernetes=kubernetes)
     return [each for path, text in rendered.items() for each in _objects(path, text)]
 
 
-def rendered_manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> dict[Path, str]:
-    """Return a driver's manifests as YAML, by template."""
+def rendered_manifests(
+    driver_file: DriverFile, *, image: str = "", hardware: Path | None = None, kubernetes: str = ""
+) -> dict[Path, str]:
+    """Return a driver's manifests as YAML, by template, kustomization or chart."""
     _refuse_unused_hardware(driver_file, hardware)
     install = driver_file.install
     if install is None:
         return {}
+    if install.kustomize:
+        return {install.kustomize: kustomizations.build(install.kustomize)}
+    if install.chart:
+        return {install.chart.path: charts.template(driver_file, install.chart, kubernetes)}
     files = {**install.variables_from_files, **({"hardware": hardware} if hardware else {})}
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,
@@ -83,7 +153,7 @@ def _objects(path: Path, text: str) -> list[Object]:
         documents = list(yaml.safe_load_all(text))
     except yaml.YAMLError as broken:
         raise UsageError(f"{path} is not valid YAML after rendering: {broken}") from broken
-    found = [content for content in documents if content]
+    found = [each for content in documents if content for each in _items(content)]
     for content in found:
         if not _is_object(content):
             raise UsageError(
@@ -91,6 +161,12 @@ def _objects(path: Path, text: str) -> list[Object]:
                 hint="each document needs apiVersion, kind and metadata.name",
             )
     return found
+
+
+def _items(content: Any) -> Iterator[Any]:
+    """Yield the objects of a list, as kubectl prints it, or else the document itself."""
+    is_list = isinstance(content, dict) and content.get("kind") == "List" and isinstance(content.get("items"), list)
+    yield from content["items"] if is_list else [content]
 
 
 def _is_object(content: object) -> bool:
@@ -133,6 +209,24 @@ def _apply(kube: Kube, manifest: Object, owner: Owner, *, force: bool) -> None:
             raise NotYet(str(busy)) from busy
 
     eventually(attempt, f"the API server to accept {manifest['kind']} {manifest['metadata']['name']}", _APPLIED)
+
+
+def _wait_until_served(kube: Kube, manifest: Object) -> None:
+    """Wait until the API server serves the kind that an object defines. Later objects may have it."""
+    if manifest["kind"] != "CustomResourceDefinition":
+        return
+    spec = manifest["spec"]
+    version, kind = next(each["name"] for each in spec["versions"] if each["served"]), spec["names"]["kind"]
+
+    def served() -> None:
+        try:
+            kube.resource(f"{spec['group']}/{version}", kind)
+        except (UsageError, ApiError) as missing:
+            if isinstance(missing, ApiError) and missing.status != 404:
+                raise
+            raise NotYet(str(missing)) from missing
+
+    eventually(served, f"the API server to serve {kind} of {spec['group']}/{version}", _SERVED)
 
 
 def _apply_own(kube: Kube, manifest: Object, owner: Owner, *, is_new: bool) -> None:

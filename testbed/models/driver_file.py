@@ -150,6 +150,11 @@ class DriverFile(Strict):
         return None if self.spec.install is None or self.spec.install.installed else self.spec.install
 
     @property
+    def pull_secret(self) -> str:
+        """Return the Secret with which the images of the driver and of test pods are pulled, or ''."""
+        return self.spec.install.pull_secret if self.spec.install else ""
+
+    @property
     def companions(self) -> tuple[Path, ...]:
         """Return the driver files of the companions."""
         return self.spec.companions

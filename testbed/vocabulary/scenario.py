@@ -26,9 +26,10 @@ from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
+from testbed.vocabulary.pods.pod_settings import with_pod_settings
 from testbed.vocabulary.pods.probe_command import as_container
-from testbed.vocabulary.pods.tolerations import with_tolerations
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
+from testbed.vocabulary.pull_secret import pull_secret_for
 from testbed.vocabulary.world import World
 from testbed.waiting import unshortened
 
@@ -156,9 +157,8 @@ class Scenario:
         if "class_selectors" in variables_of(path):  # reading them takes a request
             facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
-        tolerations = self.world.driver_file.nodes.tolerations
         located = [_in_namespace(document, self.namespace) for document in _documents(text, path)]
-        return [with_tolerations(document, tolerations) for document in located]
+        return [with_pod_settings(document, self.world.driver_file) for document in located]
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:
@@ -177,7 +177,8 @@ def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
     marks = {REQUIREMENT: requirement, PROCESS: world.process}
     scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
     try:
-        for manifest in _namespace_objects(name):
+        secret = pull_secret_for(world, name)
+        for manifest in (*_namespace_objects(name, secret), *filter(None, [secret])):
             scenario.ledger.apply(manifest)
         yield scenario
     finally:
@@ -195,11 +196,12 @@ def _settings(known: Configuration | None) -> dict[str, str]:
     return {name: json.dumps(each) for name, each in given.items()}
 
 
-def _namespace_objects(name: str) -> tuple[Object, Object]:
+def _namespace_objects(name: str, pull_secret: Object | None = None) -> tuple[Object, Object]:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     # Pods need the account at once, and the controller takes a moment to create it. They do not use the API and get no token.
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
-    return namespace, {**account, "automountServiceAccountToken": False}
+    pulling = {"imagePullSecrets": [{"name": pull_secret["metadata"]["name"]}]} if pull_secret else {}
+    return namespace, {**account, "automountServiceAccountToken": False, **pulling}
 
 
 def _found(folder: Path, manifest: str) -> Path:

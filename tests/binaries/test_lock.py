@@ -18,6 +18,7 @@ MODULES = {
     "kind": "sigs.k8s.io/kind",
     "crictl": "sigs.k8s.io/cri-tools",
     "coredns": "github.com/coredns/coredns",
+    "helm": "helm.sh/helm/v3",
     "kubernetes": "k8s.io/kubernetes",
     "dra-example-driver": "sigs.k8s.io/dra-example-driver",
     "dra-test-driver": "k8s.io/kubernetes",

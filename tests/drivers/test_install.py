@@ -294,12 +294,15 @@ def test_installing_is_idempotent(tmp_path: Path) -> None:
 
 def test_an_object_of_a_kind_that_an_earlier_manifest_defines_is_applied(tmp_path: Path) -> None:
     class Unknowing(FakeKube):
-        def find(self, *_: Any) -> Any:
-            raise UsageError("the API server has no Widget in v1")
+        def find(self, api_version: str, kind: str, *names: Any) -> Any:
+            if kind == "Widget":
+                raise UsageError("the API server has no Widget in v1")
+            return super().find(api_version, kind, *names)
 
     kube: Any = Unknowing()
+    kube.put("Namespace", "mine")
     install(kube, _file(tmp_path, "apiVersion: v1\nkind: Widget\nmetadata: {name: w}\n"), OWNER)
-    assert [key[0] for key in kube.objects] == ["Widget"]
+    assert [key[0] for key in kube.objects] == ["Namespace", "Widget"]
 
 
 OTHER = Owner("mine", "ba9876543210", "there", pid=8)

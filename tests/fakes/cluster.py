@@ -103,9 +103,17 @@ class World:
     def __init__(self, kube: FakeKube, fault: str) -> None:
         self.kube, self.fault = kube, fault
 
+    def _make_account(self, namespace: str) -> None:
+        if ("ServiceAccount", namespace, "default") not in self.kube.objects:
+            self.kube.put("ServiceAccount", "default", namespace)
+
     def step(self) -> None:
         for each in self._all("Namespace"):
-            self.kube.put("ServiceAccount", "default", each["metadata"]["name"])
+            if not each.setdefault("status", {}).get(
+                "hasAccount"
+            ):  # once: deleting a namespace also deletes its account
+                each["status"]["hasAccount"] = True
+                self._make_account(each["metadata"]["name"])
         for each in self._all("DaemonSet"):
             self._make_pods(each)
         pods = self._all("Pod")

@@ -397,23 +397,8 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
     [
         (
             "[manifests/one.yaml]",
-            "[manifests/one.yaml]\n    pullSecret: mine",
-            "spec.install.pullSecret: is not supported by this version; use images",
-        ),
-        (
-            "[manifests/one.yaml]",
             "[manifests/one.yaml]\n    previous: {manifests: [manifests]}",
             "spec.install.previous: is not supported",
-        ),
-        (
-            "    manifests: [manifests/one.yaml]",
-            "    kustomize: manifests",
-            "spec.install.kustomize: is not supported by this version; use manifests",
-        ),
-        (
-            "    manifests: [manifests/one.yaml]",
-            "    chart: {path: manifests}",
-            "spec.install.chart: is not supported by this version; use manifests",
         ),
         (
             "    manifests: [manifests/one.yaml]",
@@ -491,7 +476,7 @@ def test_a_folder_without_manifests_is_refused(folder: Path) -> None:
         ("{images: [image.tar]}", "spec.install: has none of manifests, kustomize, chart, process, installed"),
         ("{installed: true, manifests: [manifests]}", "has manifests and installed of manifests,"),
         ("{installed: true, images: [image.tar]}", "has installed: true, so images has no effect"),
-        ("{installed: true, pullSecret: a}", "has installed: true, so pullSecret has no effect"),
+        ("{installed: true, builtInImage: true}", "has installed: true, so builtInImage has no effect"),
     ],
 )
 def test_a_driver_is_installed_in_one_way(folder: Path, install: str, message: str) -> None:

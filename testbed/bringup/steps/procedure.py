@@ -18,7 +18,7 @@ from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress
-from testbed.providers.base import Cluster, FoundCluster, HostProblem
+from testbed.providers.base import Cluster, FoundCluster, HostProblem, LoadsImages
 
 _MIN_MIB = 100  # logs, the API server's data, and what all nodes share
 _MIN_MIB_PER_NODE = 150  # its images, as archives and unpacked: two nodes take 372 MiB after a few runs
@@ -124,5 +124,12 @@ def install_drivers(context: Context) -> None:
     with context.progress.step(f"driver {names}"):
         hardware = context.resolved.config.hardware
         install_all(
-            context.kube, drivers, context.owner, kept=context.kept_nodes, image=context.driver_image, hardware=hardware
+            context.kube,
+            drivers,
+            context.owner,
+            kept=context.kept_nodes,
+            image=context.driver_image,
+            hardware=hardware,
+            images_are_loaded=isinstance(context.cluster, LoadsImages),
+            report=lambda change: context.progress.say(f"note: {change}"),
         )

@@ -74,7 +74,10 @@ class Install(Strict):
         False, description="Whether the variable `image` is set to the driver image that dra-testbed builds."
     )
     images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
-    pull_secret: str = Field("", description="Secret in the driver's namespace with which its images are pulled.")
+    pull_secret: str = Field(
+        "",
+        description="Secret in the driver's namespace with which its images are pulled. Test pods get a copy, also with installed: true.",
+    )
     variables: dict[str, Any] = Field(default_factory=dict, description="Variables of the templates.")
     variables_from_files: dict[str, ExistingFile] = Field(
         default_factory=dict, description="Variables whose values are the contents of files, relative to this file."
@@ -88,7 +91,7 @@ class Install(Strict):
         ways = [name for name in _WAYS if getattr(self, name)]
         if len(ways) != 1:
             raise ValueError(f"has {' and '.join(ways) or 'none'} of {', '.join(_WAYS)}, but must have one of them")
-        unused = sorted(self.model_fields_set - {"installed"}) if self.installed else []
+        unused = sorted(self.model_fields_set - {"installed", "pull_secret"}) if self.installed else []
         if unused:
             raise ValueError(f"has installed: true, so {_camel(unused[0])} has no effect; remove one of them")
         return self

@@ -55,6 +55,11 @@ class Probe(Strict):
     command: tuple[str, ...] | None = Field(None, min_length=1, description="Command that runs in the container.")
     lines: Pattern | None = Field(None, description=f"Regular expression for lines of the command's output. {_GROUPS}")
     image: str = Field("", description="Image of the container, for a command that busybox cannot run.")
+    as_root: bool = Field(
+        False,
+        description="Whether test pods run as root, for a probe that reads files of root. Otherwise they run as a user and meet the "
+        "Pod Security Standard restricted.",
+    )
     without: Without | None = Field(None, description="Probe for pods without a claim. Absent: the same probe.")
 
     @model_validator(mode="after")

@@ -10,7 +10,6 @@ from testbed.models.document import Location
 if TYPE_CHECKING:
     from testbed.models.driver_file import DriverSpec
 
-_USE_MANIFESTS = "use manifests"
 _USE_COMMAND = "use command and lines, or env"
 
 
@@ -31,10 +30,7 @@ def unsupported_keys(spec: DriverSpec) -> Iterator[UnsupportedKey]:
 def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
     install, probe, claim = spec.install, spec.probe, spec.devices.claim
     return {
-        "install.kustomize": (install and install.kustomize, f"{_USE_MANIFESTS}, as `kubectl kustomize` prints them"),
-        "install.chart": (install and install.chart, f"{_USE_MANIFESTS}, as `helm template` prints them"),
-        "install.process": (install and install.process, _USE_MANIFESTS),
-        "install.pullSecret": (install and install.pull_secret, "use images, which are loaded into the nodes"),
+        "install.process": (install and install.process, "use manifests"),
         "install.previous": (install and install.previous, "remove it"),
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
         "devices.claim.counts": (claim.counts != "any", "remove it"),

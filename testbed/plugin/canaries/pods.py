@@ -23,6 +23,7 @@ from testbed.kube.ownership import PROCESS, Owner
 from testbed.plugin.canaries.findings import CanaryState
 from testbed.rendering import render_file
 from testbed.vocabulary.observing.diagnosis import describe_pod
+from testbed.vocabulary.pods.pod_settings import restricted
 from testbed.waiting import Budget, NotYet, eventually
 
 _MANIFEST = Path(__file__).with_name("canary.yaml")
@@ -91,7 +92,7 @@ class Canaries:
         text = render_file(_MANIFEST, {**given, "with_claims": with_claims})
         for each in yaml.safe_load_all(text):
             home = {} if each["kind"] in _CLUSTER_WIDE else {"namespace": name}
-            yield {**each, "metadata": {**each["metadata"], **home}}
+            yield restricted({**each, "metadata": {**each["metadata"], **home}})
 
     @contextlib.contextmanager
     def _without_permission_for_claims(self, manifest: Object) -> Iterator[None]:

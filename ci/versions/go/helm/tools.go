@@ -1,0 +1,7 @@
+//go:build tools
+
+package upstream
+
+import (
+	_ "helm.sh/helm/v3/cmd/helm"
+)
