@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from testbed.bringup.created_kinds import CreatedKinds
+from testbed.drivers.changed_daemonsets import undo_all
 from testbed.drivers.shared_objects import SHARED_KINDS, is_managed_by, release_shared
 from testbed.errors import ApiError, DriverFailed, TestbedError
 from testbed.kube.client import Kube, Object
@@ -79,6 +80,7 @@ def release(kube: Kube, owner: Owner) -> None:
         for each in listed:
             if not owner.owns(each) and is_managed_by(each, owner):
                 release_shared(kube, each, owner)
+    undo_all(kube, owner)
 
 
 def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import filelock
 
 from testbed.bringup.testbeds import Testbed
+from testbed.drivers.changed_daemonsets import undo_all
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.providers.base import Capability
 from testbed.vocabulary.orphaned_objects import delete_orphans_and_wait
@@ -57,10 +58,11 @@ def killed_sessions(folder: Path) -> list[str]:
 
 
 def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
-    """Delete the objects of killed sessions and wait until they are gone, because they may hold devices. Return their names."""
+    """Undo what killed sessions changed, delete their objects and wait until they are gone: they may hold devices. Return the names."""
     runs = killed_sessions(testbed.folder)
     if not runs or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return []
+    undo_all(testbed.kube, testbed.owner)
     try:
         ended = delete_orphans_and_wait(testbed.kube, testbed.owner, lambda process: process.rpartition("-")[0] in runs)
     except WaitTimeout as stuck:

@@ -62,8 +62,13 @@ _kubeconfig = click.option("--kubeconfig", type=_PATH, metavar="FILE", help="exi
 _context = click.option("--context", metavar="NAME", help="existing: the kubeconfig's context. [default: the current]")
 _allow = click.option(
     "--allow",
-    type=click.Choice(["read-only", "workloads", "restart"]),
+    type=click.Choice(["read-only", "workloads", "driver", "restart"]),
     help="existing: what tests may do to the cluster. [default: workloads]",
+)
+_reboot_command = click.option(
+    "--reboot-command",
+    metavar="COMMAND",
+    help="existing, --allow restart: reboots the node that it gets as last argument.",
 )
 _workload_image = click.option(
     "--workload-image", metavar="IMAGE", help="The image of test pods, instead of the one that is built."
@@ -84,7 +89,7 @@ def testbed(command: Command) -> Command:
     """Add all options that describe a new testbed, except for its driver."""
     all_of_them = (
         _config, _name, _provider, _kubernetes, _kubelet, _nodes, _hardware, _feature_gate, _runtime_config,
-        _node_image, _kubeconfig, _context, _allow, _workload_image, _driver_image, _binaries_from,
+        _node_image, _kubeconfig, _context, _allow, _reboot_command, _workload_image, _driver_image, _binaries_from,
     )  # fmt: skip
     for option in reversed(all_of_them):
         command = option(command)

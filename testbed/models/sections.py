@@ -21,6 +21,7 @@ class Allow(enum.StrEnum):
 
     READ_ONLY = "read-only"
     WORKLOADS = "workloads"
+    DRIVER = "driver"
     RESTART = "restart"
 
 
@@ -53,10 +54,14 @@ class ExistingSection(Strict):
         None, description="Kubeconfig of the cluster. Default: found as kubectl does."
     )
     context: str | None = Field(None, min_length=1, description="Context of the kubeconfig. Default: the current one.")
-    allow: Literal["read-only", "workloads", "restart"] = Field(
+    allow: Literal["read-only", "workloads", "driver", "restart"] = Field(
         "workloads",
         description="What a run may do. read-only: read; workloads: also create and delete its own objects; "
-        "restart: also restart kubelets and container runtimes.",
+        "driver: also restart and update the driver, and act as its account; restart: also restart kubelets and container runtimes, "
+        "and reboot nodes with rebootCommand.",
+    )
+    reboot_command: str | None = Field(
+        None, min_length=1, description="Command that reboots a node. The node's name is added as the last argument."
     )
 
 
@@ -78,6 +83,7 @@ SECTION_FLAGS: Mapping[str, tuple[str, str]] = {
     "kubeconfig": ("existing", "kubeconfig"),
     "context": ("existing", "context"),
     "allow": ("existing", "allow"),
+    "reboot_command": ("existing", "rebootCommand"),
     "workload_image": ("images", "workload"),
     "driver_image": ("images", "driver"),
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from testbed import state_files
+from testbed import process, state_files
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
+from testbed.kube.nodes import is_ready
 from testbed.kube.ownership import Owner
 from testbed.models.names import safe_name
 from testbed.models.sections import Allow
@@ -19,8 +21,10 @@ from testbed.process import Completed
 from testbed.providers.base import Capability, Component
 from testbed.providers.existing.node_pods import NodePods
 from testbed.state_files import Content, typed
+from testbed.waiting import Budget, NotYet, eventually
 
 _FILE = "cluster.json"
+_REBOOTED = Budget("node rebooted", 900, "servers with many devices need minutes for their firmware")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class FoundClusterRecord:
     capabilities: frozenset[Capability]
     owner: Owner | None = None
     image: str = ""
+    reboot_command: str = ""  # the node's name is its last argument
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # authenticates us to pods on nodes
 
     def save(self, folder: Path) -> None:
@@ -47,7 +52,8 @@ class FoundClusterRecord:
             capabilities = frozenset(map(Capability, state_files.strings(content, "capabilities")))
             key = {"key": typed(content, "key", str)} if content.get("key") else {}  # older versions wrote none
             allow, version = Allow(content["allow"]), typed(content, "kubernetes", str)
-            return cls(allow, version, capabilities, owner, typed(content, "image", str), **key)
+            reboot = typed({"reboot_command": "", **content}, "reboot_command", str)
+            return cls(allow, version, capabilities, owner, typed(content, "image", str), reboot, **key)
 
         return state_files.read(folder / _FILE, build)
 
@@ -133,6 +139,20 @@ class ExistingCluster:
         """Start the container runtime and wait until it runs."""
         self.on_nodes(Capability.RESTART_RUNTIME).start(node, "runtime")
 
+    def reboot(self, node: str) -> None:
+        """Reboot a node with the user's command, and wait until its kubelet reports a new boot and is ready."""
+        before = _boot_id(self.kube.get("v1", "Node", node))
+        process.run([*shlex.split(self.record.reboot_command), node], timeout=_REBOOTED.seconds)
+
+        def rebooted() -> None:
+            found = self.kube.get("v1", "Node", node)
+            if _boot_id(found) == before:
+                raise NotYet(f"the kubelet still reports the boot ID {before}")
+            if not is_ready(found):
+                raise NotYet("it has a new boot ID, and is not ready")
+
+        eventually(rebooted, f"node {node} to be rebooted", _REBOOTED)
+
     def on_nodes(self, needed: Capability) -> NodePods:
         """Return the access to the nodes. Raise UsageError if the cluster lacks the needed capability."""
         if needed not in self.capabilities or self.record.owner is None:
@@ -150,6 +170,10 @@ class ExistingCluster:
                 if self.record.owner.owns(namespace):
                     name = str(namespace["metadata"]["name"])
                     yield from ((name, pod) for pod in self.kube.list("v1", "Pod", name))
+
+
+def _boot_id(node: Object) -> str:
+    return str(node["status"]["nodeInfo"]["bootID"])
 
 
 def _containers(pod: Object) -> list[str]:

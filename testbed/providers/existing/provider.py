@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -30,10 +31,12 @@ _NEEDED = "v1"  # the version of resource.k8s.io that the suites are written in
 _ONLY_FOR_NEW = ("kubernetes", "kubelet", "nodes", "feature_gates", "runtime_config", "binaries_from")
 _FLAGS = {"feature_gates": "--feature-gate"}
 _ON_NODES = frozenset({Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME})
+_ON_DRIVER = frozenset({Capability.MAKE_OBJECTS, Capability.CHANGE_DRIVER, Capability.ACT_AS_DRIVER})
 _BY_LEVEL = {
     Allow.READ_ONLY: frozenset[Capability](),
     Allow.WORKLOADS: frozenset({Capability.MAKE_OBJECTS}),
-    Allow.RESTART: frozenset({Capability.MAKE_OBJECTS}) | _ON_NODES,
+    Allow.DRIVER: _ON_DRIVER,
+    Allow.RESTART: _ON_DRIVER | _ON_NODES,
 }
 
 
@@ -112,7 +115,11 @@ def _inspect(
     nodes = kube.list("v1", "Node")
     if not nodes:
         raise TestbedError(f"{access} has no nodes", hint="add a node: neither a driver nor a pod can run without one")
-    return kube, FoundClusterRecord(level, found.version, _BY_LEVEL[level], owner, spec.workload_image), nodes
+    able, reboot = _BY_LEVEL[level], _section(spec.options).reboot_command or ""
+    if reboot:
+        _check_reboot_command(reboot, level)
+        able |= {Capability.REBOOT_NODE}
+    return kube, FoundClusterRecord(level, found.version, able, owner, spec.workload_image, reboot), nodes
 
 
 def _record(name: str, spec: ClusterSpec, owner: Owner, state: Path) -> ExistingCluster:
@@ -133,6 +140,20 @@ def _refuse_without_dra(access: Access, found: Features) -> None:
         f"no driver can be judged on {access}: its Kubernetes {found.version} {what}",
         hint=f"upgrade to Kubernetes 1.34 or newer, which serves {DRA}/{_NEEDED} by default",
     )
+
+
+def _check_reboot_command(command: str, level: Allow) -> None:
+    """Raise UsageError if the command cannot be started, or must not be at this level."""
+    if level is not Allow.RESTART:
+        raise UsageError(
+            f"--reboot-command is not used with --allow {level}", hint="add --allow restart, or omit --reboot-command"
+        )
+    try:
+        program = [*shlex.split(command), ""][0]
+    except ValueError as wrong:
+        raise UsageError(f"--reboot-command {command!r} is not a command line: {wrong}") from wrong
+    if not shutil.which(program):
+        raise UsageError(f"--reboot-command: there is no program {program!r} on this host")
 
 
 def _section(options: object) -> ExistingSection:

@@ -39,10 +39,18 @@ _WORKLOADS: _Rights = {
     ("resource.k8s.io", "resourceclaims/driver"): ("arbitrary-node:patch",),
     ("resource.k8s.io", "resourceclaimtemplates"): (*_APPLY, "list"),
 }
+# Only who may impersonate can act as the driver's account; node-name is the claim of its token that names the node.
+_DRIVER: _Rights = {
+    ("", "users"): ("impersonate",),
+    ("", "groups"): ("impersonate",),
+    ("authentication.k8s.io", "userextras/authentication.kubernetes.io/node-name"): ("impersonate",),
+    ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
+}
 _RESTART: _Rights = {("", "pods/proxy"): ("get",)}
 _ADDED = {
     Allow.READ_ONLY: _READ_ONLY,
     Allow.WORKLOADS: _WORKLOADS,
+    Allow.DRIVER: _DRIVER,
     Allow.RESTART: _RESTART,
 }
 

@@ -10,8 +10,8 @@ import copy
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from testbed.drivers.changed_daemonsets import change, undo
 from testbed.drivers.ready import driver_pods, wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
@@ -41,16 +41,15 @@ class Daemon:
     def stop_on(self, node: str) -> None:
         """Stop the driver on a node until `start_again` is called. On other nodes it keeps running."""
         for each in self._daemonsets():
-            self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
-            self._write(each, _without(each["spec"], node))
+            original = self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
+            change(self.world.kube, each, _without(each["spec"], node), original, self.world.owner)
         self._wait_until_gone(self._pods_on({node}), f"the driver to be gone from {node}")
 
     def start_again(self) -> None:
         """Start the driver on all its nodes again, and wait until it is ready."""
         for each in self._daemonsets():
-            before = self.kept.pop(each["metadata"]["name"], None)
-            if before:
-                self._write(each, before)
+            undo(self.world.kube, each, self.world.owner)
+        self.kept.clear()
         self._wait_until_ready()
 
     def update(self) -> None:
@@ -132,9 +131,6 @@ class Daemon:
             )
         return sets
 
-    def _write(self, daemonset: Object, spec: Object) -> None:
-        self.world.kube.patch(daemonset, {"spec": merge_patch(daemonset["spec"], spec)})
-
 
 @contextlib.contextmanager
 def restored_driver(world: World) -> Iterator[Daemon]:
@@ -145,14 +141,6 @@ def restored_driver(world: World) -> Iterator[Daemon]:
     finally:
         if daemon.kept:
             daemon.start_again()
-
-
-def merge_patch(now: Any, wanted: Any) -> Any:
-    """Return the merge patch that changes `now` to `wanted`."""
-    if not isinstance(now, dict) or not isinstance(wanted, dict):
-        return wanted
-    gone = {key: None for key in now if key not in wanted}
-    return gone | {key: merge_patch(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}
 
 
 def _without(spec: Object, node: str) -> Object:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testbed.errors import CommandFailed
 from testbed.kube.client import Object
 from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
@@ -57,3 +59,34 @@ def test_the_logs_of_all_our_containers_are_written_inside_the_folder(kube: Fake
         "ours/unsafe-______up.init.log": "started\n",
         "ours/unsafe-______up.unsafe-___main.log": "ran\n",
     }
+
+
+def _node(kube: FakeKube, boot: str, ready: str) -> None:
+    status = {"nodeInfo": {"bootID": boot}, "conditions": [{"type": "Ready", "status": ready}]}
+    kube.put("Node", "n1", status=status)
+
+
+def _reboots_with(command: str, kube: Any) -> ExistingCluster:
+    return ExistingCluster("mine", Path(), replace(FACTS, reboot_command=command), kube)
+
+
+def test_a_reboot_calls_the_command_with_the_node_and_waits_for_the_new_boot(tmp_path: Path) -> None:
+    program, seen = tmp_path / "reboot it", tmp_path / "seen"
+    program.write_text(f'#!/bin/sh\necho "$@" > {seen}\n')
+    program.chmod(0o755)
+    states = iter([("1", "True"), ("1", "True"), ("2", "False"), ("2", "True")])
+
+    class Rebooting(FakeKube):
+        def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+            _node(self, *next(states))
+            return super().get(api_version, kind, name, namespace)
+
+    _reboots_with(f"'{program}' --node", Rebooting()).reboot("n1")
+    assert seen.read_text() == "--node n1\n"
+    assert next(states, None) is None
+
+
+def test_a_reboot_command_that_fails_is_reported(kube: FakeKube) -> None:
+    _node(kube, "1", "True")
+    with pytest.raises(CommandFailed, match="false n1"):
+        _reboots_with("false", kube).reboot("n1")

@@ -46,7 +46,7 @@ def test_a_role_describes_how_to_bind_it(level: Allow) -> None:
 
 
 def test_each_level_includes_the_permissions_of_the_previous_one() -> None:
-    assert of_level(Allow.READ_ONLY) < of_level(Allow.WORKLOADS) < of_level(Allow.RESTART)
+    assert of_level(Allow.READ_ONLY) < of_level(Allow.WORKLOADS) < of_level(Allow.DRIVER) < of_level(Allow.RESTART)
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.rglob("*.yaml")), ids=str)

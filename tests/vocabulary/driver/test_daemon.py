@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from testbed.drivers.changed_daemonsets import undo_all
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
-from testbed.vocabulary.driver.daemon import Daemon, merge_patch, restored_driver
+from testbed.kube.ownership import Owner
+from testbed.vocabulary.driver.daemon import Daemon, restored_driver
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 
@@ -124,6 +126,28 @@ def test_a_driver_is_stopped_on_one_node_and_started_again(
     assert pods.kept == {}
 
 
+def test_another_process_starts_a_driver_again_that_a_killed_test_stopped(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    pods, _ = daemon()
+    kube, owner = pods.world.kube, pods.world.owner
+    pods.stop_on("node-1")
+    assert undo_all(kube, Owner(owner.testbed, "another-one")) == []
+    assert undo_all(kube, owner) == ["driver"]
+    assert _spec(pods) == SPEC
+    assert undo_all(kube, owner) == []
+
+
+def test_an_update_by_the_user_survives_when_a_driver_is_started_again(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    pods, _ = daemon()
+    pods.stop_on("node-1")
+    _spec(pods)["template"]["spec"]["containers"] = [{"name": "newer"}]
+    undo_all(pods.world.kube, pods.world.owner)
+    assert _spec(pods) == {**SPEC, "template": {**SPEC["template"], "spec": {"containers": [{"name": "newer"}]}}}
+
+
 def test_a_driver_is_started_again_after_a_test_that_failed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
     pods, _ = daemon()
     with pytest.raises(AssertionError, match="in the middle"):
@@ -183,18 +207,3 @@ def test_an_update_with_on_delete_stops_at_a_pod_that_does_not_become_ready(
 def test_a_driver_without_a_daemonset_is_an_error(world: Callable[..., World]) -> None:
     with pytest.raises(UsageError, match="belong to no DaemonSet"):
         Daemon(world()).stop_on("node-1")
-
-
-@pytest.mark.parametrize(
-    ("now", "wanted", "patch"),
-    [
-        ({"a": 1}, {"a": 1}, {}),
-        ({"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": None}),
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"c": None}}),
-        ({"a": [1]}, {"a": [1, 2]}, {"a": [1, 2]}),
-        ({}, {"a": {"b": 1}}, {"a": {"b": 1}}),
-        ({"a": "text"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
-    ],
-)
-def test_a_merge_patch(now: Any, wanted: Any, patch: Any) -> None:
-    assert merge_patch(now, wanted) == patch

@@ -1,0 +1,61 @@
+"""Changes of DaemonSets that any process can undo, because the patch that undoes a change is kept in an annotation of the DaemonSet.
+
+Tests change the DaemonSet of the driver under test. `down` and the next session undo what a killed test left behind.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from testbed.errors import ApiError
+from testbed.kube.client import Kube, Object
+from testbed.kube.ownership import Owner
+
+UNDO = "dra-testbed.example/undo"
+
+
+def change(kube: Kube, daemonset: Object, wanted: Object, original: Object, owner: Owner) -> None:
+    """Change the spec of a DaemonSet to `wanted`, and keep in the same request how to get back to `original`."""
+    undo = json.dumps({"testbed": owner.identity, "spec": merge_patch(wanted, original)})
+    kube.patch(
+        daemonset,
+        {"metadata": {"annotations": {UNDO: undo}}, "spec": merge_patch(daemonset["spec"], wanted)},
+    )
+
+
+def undo(kube: Kube, daemonset: Object, owner: Owner) -> bool:
+    """Undo the change that this testbed made to a DaemonSet. Return False if there is none."""
+    spec = _undoing(daemonset, owner)
+    if spec is None:
+        return False
+    kube.patch(daemonset, {"metadata": {"annotations": {UNDO: None}}, "spec": spec})
+    return True
+
+
+def undo_all(kube: Kube, owner: Owner) -> list[str]:
+    """Undo all changes that this testbed made to DaemonSets. Return their names."""
+    try:
+        found = kube.list("apps/v1", "DaemonSet")
+    except ApiError as refused:
+        if refused.status not in (403, 404):
+            raise
+        return []  # a user without permission to list them could not change one either
+    return [str(each["metadata"]["name"]) for each in found if undo(kube, each, owner)]
+
+
+def merge_patch(now: Any, wanted: Any) -> Any:
+    """Return the merge patch that changes `now` to `wanted`."""
+    if not isinstance(now, dict) or not isinstance(wanted, dict):
+        return wanted
+    gone = {key: None for key in now if key not in wanted}
+    return gone | {key: merge_patch(now.get(key), value) for key, value in wanted.items() if now.get(key) != value}
+
+
+def _undoing(daemonset: Object, owner: Owner) -> Any:
+    """Return the patch of the spec; None if this testbed has changed nothing."""
+    try:
+        kept = json.loads((daemonset["metadata"].get("annotations") or {}).get(UNDO) or "{}")
+    except ValueError:  # not written by a testbed
+        return None
+    return kept.get("spec") if isinstance(kept, dict) and kept.get("testbed") == owner.identity else None
