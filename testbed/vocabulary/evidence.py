@@ -17,10 +17,10 @@ from testbed.drivers.ready import driver_pods
 from testbed.errors import ApiError, TestbedError
 from testbed.kube.client import Object
 from testbed.models.names import safe_name
-from testbed.providers.base import Capability
 from testbed.redaction import redactor
+from testbed.vocabulary.cluster.cdi_files import list_cdi_folders, reachable_nodes, read_cdi_files
 from testbed.vocabulary.observing.diagnosis import oldest_first
-from testbed.vocabulary.world import CDI_FOLDERS, RESOURCE, World
+from testbed.vocabulary.world import RESOURCE, World
 
 # No Secrets and ConfigMaps: reports are published.
 _KINDS = (
@@ -150,21 +150,15 @@ def _write_logs(
 
 
 def _cdi_files(world: World, namespace: str, into: Path) -> None:
-    """List the CDI folders of each node with a pod that reports a CDI error, if the cluster can run programs on nodes."""
-    if world.cluster is None or Capability.RUN_ON_NODE not in world.cluster.capabilities:
-        return
-    pods = world.kube.list("v1", "Pod", namespace)
-    events = world.kube.list("v1", "Event", namespace)
-    named = {each["involvedObject"].get("name") for each in events if "CDI" in str(each.get("message"))}
-    nodes = {
-        pod["spec"].get("nodeName")
-        for pod in pods
-        if pod["metadata"]["name"] in named or "CDI" in str(pod.get("status", {}))
-    }
-    for node in (each for each in world.cluster.nodes() if each.name in nodes):
-        listed = node.run("sh", "-c", f"ls -la {' '.join(CDI_FOLDERS)} 2>&1", check=False).stdout
-        (into / "cdi").mkdir(exist_ok=True)
-        _write(into / "cdi" / f"{safe_name(node.name)}.txt", listed)
+    """Write the CDI files of each node with a pod of the test, if the cluster can run programs on nodes."""
+    nodes = reachable_nodes(world.cluster)
+    used = {pod["spec"].get("nodeName") for pod in world.kube.list("v1", "Pod", namespace)} if nodes else ()
+    for node in (nodes[name] for name in sorted(nodes) if name in used):
+        folder = into / "cdi" / safe_name(node.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "listing.txt", list_cdi_folders(node))
+        for path, text in read_cdi_files(node).items():
+            _write(folder / safe_name(path.lstrip("/").replace("/", "_")), text)
 
 
 def _write_objects(path: Path, objects: list[Object]) -> None:

@@ -14,7 +14,6 @@ from testbed.providers.base import Cluster
 from testbed.vocabulary.pods.probe_results import ProbeResults
 
 RESOURCE = "resource.k8s.io/v1"
-CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")  # on a node, where container runtimes read CDI files
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed import process
 from testbed.errors import ApiError
 from testbed.providers.base import Capability
 from testbed.vocabulary import evidence
@@ -70,24 +71,36 @@ def test_the_drivers_log_starts_with_the_test(world: Make, tmp_path: Path, ended
 
 
 class _Node:
+    """This host, with a folder for the CDI files."""
+
     name = "node-1"
 
-    def run(self, *argv: str, **_: Any) -> Any:
-        assert "/var/run/cdi" in argv[-1]
-        return SimpleNamespace(stdout="ls: cannot access '/var/run/cdi'\n")
+    def run(self, *argv: str, check: bool = True) -> Any:
+        return process.run(argv, check=check)
 
 
-@pytest.mark.parametrize(("message", "kept"), [("CDI device injection failed", True), ("no such device", False)])
-def test_the_cdi_folders_of_nodes_with_a_cdi_error_are_listed(
-    world: Make, tmp_path: Path, message: str, kept: bool
-) -> None:
+def _with_cdi_files(world: Make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("testbed.vocabulary.cluster.cdi_files.FOLDERS", (str(folder),))
     cluster: Any = SimpleNamespace(capabilities={Capability.RUN_ON_NODE}, nodes=lambda: [_Node()])
-    here = replace(world(), cluster=cluster)
+    return replace(world(), cluster=cluster)
+
+
+def test_the_cdi_files_of_the_nodes_of_the_test_are_kept_without_secrets(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cdi").mkdir()
+    spec = {"kind": "a/b", "devices": [{"name": "0", "containerEdits": {"env": ["GPU=1", "API_TOKEN=hunter2"]}}]}
+    (tmp_path / "cdi/a.json").write_text(json.dumps(spec))
+    here = _with_cdi_files(world, tmp_path / "cdi", monkeypatch)
+    evidence.capture(here, "mine", tmp_path / "none")
+    assert not (tmp_path / "none/cdi").exists()
     kube: Any = here.kube
     kube.put("Pod", "p", "mine", spec={"nodeName": "node-1", "containers": []})
-    kube.put("Event", "p.1", "mine", message=message, involvedObject={"kind": "Pod", "name": "p"})
-    evidence.capture(here, "mine", tmp_path)
-    assert (tmp_path / "cdi/node-1.txt").exists() is kept
+    evidence.capture(here, "mine", tmp_path / "into")
+    listing, kept = sorted((tmp_path / "into/cdi/node-1").iterdir(), key=lambda each: each.name != "listing.txt")
+    assert "a.json" in listing.read_text()
+    assert "GPU=1" in kept.read_text()
+    assert "hunter2" not in kept.read_text()
     evidence.capture(replace(here, cluster=None), "mine", tmp_path / "other")
     assert not (tmp_path / "other/cdi").exists()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,55 @@ def definitions(text: str) -> dict[str, str]:
         raise Unreadable(f"it lacks {missing}") from missing
     except (AttributeError, TypeError) as wrong:
         raise Unreadable(f"it does not match the CDI schema: {wrong}") from wrong
+
+
+def explain_unresolvable(ids: Iterable[str], files: Mapping[str, str], node: str) -> str:
+    """Explain with the CDI files on a node why a container runtime could not resolve some IDs. `files` are texts by path.
+
+    A runtime uses no definition of an ID that two files of one folder define.
+    """
+    found = [(each, _defined_by(each, files)) for each in ids]
+    conflicts = [_conflict(each, paths) for each, paths in found if _in_one_folder(paths)]
+    if conflicts:
+        return f"{conflicts[0]} on {node}, so the container runtime uses neither"
+    missing = [each for each, paths in found if not paths]
+    if missing:
+        unread = [path for path, text in files.items() if _is_unreadable(text)]
+        more = f"; {' and '.join(unread)} is unreadable" if unread else ""
+        return f"no CDI file on {node} defines {missing[0]}, which the driver returned{more}"
+    return "; ".join(
+        f"{path} on {node} defines {each} now, but did not when the container was created"
+        for each, paths in found[:1]
+        for path in list(paths)[:1]
+    )
+
+
+def _defined_by(cdi_id: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the definitions of an ID by the paths of the files."""
+    found: dict[str, str] = {}
+    for path, text in files.items():
+        with contextlib.suppress(Unreadable):
+            defined = definitions(text)
+            found |= {path: defined[cdi_id]} if cdi_id in defined else {}
+    return found
+
+
+def _in_one_folder(paths: Iterable[str]) -> bool:
+    folders = [path.rpartition("/")[0] for path in paths]
+    return len(folders) > len(set(folders))
+
+
+def _conflict(cdi_id: str, found: Mapping[str, str]) -> str:
+    how = "with different content" if len(set(found.values())) > 1 else "with the same content"
+    return f"{len(found)} CDI files ({', '.join(found)}) define {cdi_id} {how}"
+
+
+def _is_unreadable(text: str) -> bool:
+    try:
+        definitions(text)
+    except Unreadable:
+        return True
+    return False
 
 
 def _parsed(text: str) -> Any:

@@ -16,18 +16,15 @@ from testbed.providers.base import Cluster, Node, ReachesSockets
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.cluster import cdi_specs
+from testbed.vocabulary.cluster.cdi_files import read_cdi_files
 from testbed.vocabulary.cluster.cdi_specs import CdiEntry, Unreadable
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.pod import Pod
-from testbed.vocabulary.world import CDI_FOLDERS, World
+from testbed.vocabulary.world import World
 from testbed.waiting import NotYet
 
 _SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
-# The files that a container runtime reads. Files that are being written have other suffixes.
-_LIST = 'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || echo "$each"; done; done'
-# A file may be removed before it is read; all other errors count.
-_READ = 'cat "$1" || [ ! -e "$1" ]'
 _ANSWER = 10.0
 _IN_USE = "dra_resource_claims_in_use"
 _CALLS = "dra_grpc_operations_duration_seconds_count"
@@ -180,13 +177,7 @@ class Kubelets:
         return defined, broken
 
     def _cdi_files(self, node: str) -> dict[str, str]:
-        """Return the content of the CDI files on a node by their paths. A file that is removed before it is read is left out."""
-        paths = self._shell(node, _LIST, *CDI_FOLDERS).splitlines()
-        texts = {path: self._shell(node, _READ, path) for path in sorted(paths)}
-        return {path: text for path, text in texts.items() if text}
-
-    def _shell(self, node: str, script: str, *arguments: str) -> str:
-        return self._cluster_node(node).run("sh", "-c", script, "sh", *arguments).stdout
+        return read_cdi_files(self._cluster_node(node))
 
     def _cluster_node(self, name: str) -> Node:
         return next(each for each in self._cluster.nodes() if each.name == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from testbed.vocabulary.observing.causes import CONTAINER, POD, Report, cause_of
 from testbed.vocabulary.observing.observation import Diagnosis
 
 _SHOWN = 3
+_CDI_ID = re.compile(r"[\w.-]+/[\w.-]+=[\w.:-]*\w")
 _NOT_SCHEDULED = "not scheduled"
 # Outdated once the pod has started.
 _BEFORE_START = (messages.FAILED_SCHEDULING, messages.FAILED_PREPARE)
@@ -57,6 +59,13 @@ def diagnose(
             warnings=warnings,
         )
     return Diagnosis("", warnings=warnings)
+
+
+def unresolvable_cdi_ids(pod: Object, events: Iterable[Object]) -> list[str]:
+    """Return the CDI IDs that the container runtime could not resolve for a pod."""
+    reports = [*_status_reports(pod), *map(Report.of_event, events)]
+    ends = [each.message.partition(messages.UNRESOLVABLE_CDI_DEVICES)[2] for each in reports]
+    return list(dict.fromkeys(found for end in ends for found in _CDI_ID.findall(end)))
 
 
 def _is_repelled(report: Report) -> bool:

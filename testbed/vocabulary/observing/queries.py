@@ -8,14 +8,17 @@ from dataclasses import replace
 from testbed.drivers.missing import missing_devices, missing_pods
 from testbed.drivers.published.holders import devices_held_by_others, held_devices, summarize
 from testbed.drivers.published.slices import pools, without_other_devices
-from testbed.errors import ApiError, WaitTimeout
+from testbed.errors import ApiError, TestbedError, WaitTimeout
 from testbed.kube.client import Object
-from testbed.vocabulary.observing.causes import DRIVER_UNREACHABLE, NO_DEVICE_FITS
+from testbed.vocabulary.cluster.cdi_files import reachable_nodes, read_cdi_files
+from testbed.vocabulary.cluster.cdi_specs import explain_unresolvable
+from testbed.vocabulary.observing.causes import CDI_UNRESOLVABLE, DRIVER_UNREACHABLE, NO_DEVICE_FITS
 from testbed.vocabulary.observing.diagnosis import (
     describe_unready,
     diagnose,
     lacks_devices,
     oldest_first,
+    unresolvable_cdi_ids,
     unschedulable_conditions,
 )
 from testbed.vocabulary.observing.observation import Diagnosis, failure
@@ -42,7 +45,11 @@ def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) ->
     if holders:
         return replace(found, cause=f"it may wait for devices that others use: {holders}", by_environment=True)
     try:
-        return found if found.by_environment or not pod else _detailed(world, pod, found)
+        if found.by_environment or not pod:
+            return found
+        if found.cause == CDI_UNRESOLVABLE:
+            found = replace(found, cause=_explain_unresolvable(world, pod, events) or found.cause)
+        return _detailed(world, pod, found)
     except ApiError as refused:
         if refused.status != _FORBIDDEN:
             raise
@@ -60,6 +67,16 @@ def _has_unstartable_probe(pod: Object, command: list[str]) -> bool:
         if each["name"] in probes
         for state in (each.get("state", {}), each.get("lastState", {}))
     )
+
+
+def _explain_unresolvable(world: World, pod: Object, events: list[Object]) -> str:
+    """Explain with the CDI files of the pod's node why CDI IDs could not be resolved; '' if the files cannot be read."""
+    ids, name = unresolvable_cdi_ids(pod, events), pod["spec"].get("nodeName", "")
+    try:
+        node = reachable_nodes(world.cluster).get(name)
+        return explain_unresolvable(ids, read_cdi_files(node), name) if node and ids else ""
+    except TestbedError:  # the general cause is still true
+        return ""
 
 
 def _detailed(world: World, pod: Object, found: Diagnosis) -> Diagnosis:

@@ -167,7 +167,7 @@ def test_the_samples_of_a_metric_are_added_up() -> None:
 def cdi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only CDI folder that exists."""
     monkeypatch.setattr(
-        "testbed.vocabulary.cluster.kubelets.CDI_FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi"))
+        "testbed.vocabulary.cluster.cdi_files.FOLDERS", (str(tmp_path / "missing"), str(tmp_path / "cdi"))
     )
     (tmp_path / "cdi").mkdir()
     return tmp_path / "cdi"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from testbed import process
 from testbed.errors import ApiError
 from testbed.kube.client import Object
+from testbed.providers.base import Capability
 from testbed.vocabulary.observing.queries import diagnose_pod
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DEVICES_PER_NODE, DRIVER, NODES
@@ -143,3 +148,23 @@ def test_a_sandbox_is_the_drivers_if_it_works_with_nri_or_without_cdi(
     pod = _warned(here, "Failed to create pod sandbox: rpc error: code = Unknown desc = x")
     kube.objects["Event", "mine", "p.1"]["reason"] = "FailedCreatePodSandBox"
     assert diagnose_pod(here, "mine", "p", pod).by_environment is by_environment
+
+
+def test_unresolvable_cdi_devices_are_explained_by_the_files_of_the_node(
+    world: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("testbed.vocabulary.cluster.cdi_files.FOLDERS", (str(tmp_path),))
+    node: Any = SimpleNamespace(name="node-1", run=lambda *argv, check=True: process.run(argv, check=check))
+    cluster: Any = SimpleNamespace(capabilities={Capability.RUN_ON_NODE}, nodes=lambda: [node])
+    here = replace(world(), cluster=cluster)
+    text = "failed to create containerd container: CDI device injection failed: unresolvable CDI devices a/b=c, a/b=d"
+    waiting = {"name": "c", "state": {"waiting": {"reason": "CreateContainerError", "message": text}}}
+    pod = _pod(spec={"nodeName": "node-1"}, status={"phase": "Pending", "containerStatuses": [waiting]})
+    found = diagnose_pod(here, "mine", "p", pod)
+    assert found.cause == "no CDI file on node-1 defines a/b=c, which the driver returned"
+    assert found.by_driver
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"kind": "a/b", "devices": [{"name": "d", "env": [name]}]}))
+    assert "define a/b=d with different content on node-1" in diagnose_pod(here, "mine", "p", pod).cause
+    unknown = diagnose_pod(replace(here, cluster=None), "mine", "p", pod)
+    assert unknown.cause == "the driver returned a CDI ID that the CDI files on the node do not define"
