@@ -31,6 +31,7 @@ class Capability(enum.StrEnum):
     RESTART_KUBELET = "restart-kubelet"
     RESTART_RUNTIME = "restart-runtime"
     REBOOT_NODE = "reboot-node"
+    RESET_NODE = "reset-node"  # forget what kubelet and drivers stored on its disk; only nodes that the provider made
     CHANGE_DRIVER = "change-driver"  # restart, move and update the driver under test
     RESTART_API_SERVER = "restart-api-server"
     RESTART_CONTROL_PLANE = "restart-control-plane"  # its other components: etcd, scheduler, controller manager
@@ -222,6 +223,24 @@ class RebootsNodes(Protocol):
 
     def reboot(self, node: str) -> None:
         """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
+
+
+@runtime_checkable
+class ResetsNodes(Protocol):
+    """Capability.RESET_NODE."""
+
+    def reset_node(self, node: str) -> None:
+        """Reboot the node without what its kubelet and its drivers stored about claims and devices, on disk too."""
+
+
+# What a kubelet and drivers store about claims and devices, by shell pattern.
+STORED_ABOUT_CLAIMS = (
+    "/var/lib/kubelet/dra_manager_state",
+    "/var/lib/kubelet/plugins/*",
+    "/var/lib/kubelet/plugins_registry/*",
+    "/etc/cdi/*",
+    "/var/run/cdi/*",
+)
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from testbed import process
 from testbed.copying import copy_file
 from testbed.errors import CommandFailed, TestbedError, UsageError, did_you_mean
 from testbed.process import Completed
-from testbed.providers.base import Capability, Component
+from testbed.providers.base import STORED_ABOUT_CLAIMS, Capability, Component
 from testbed.providers.kind import boot_id, images
 from testbed.providers.kind.configuration import SHARED
 from testbed.providers.kind.engine import Engine
@@ -117,6 +117,12 @@ class KindCluster:
         boot_id.prepare(self.node(node))
         self.engine.run("restart", "--time", "5", node, timeout=120)
         _wait_for_kubelet(self.node(node))
+
+    def reset_node(self, node: str) -> None:
+        """Reboot the node without what its kubelet and its drivers stored about claims and devices, on disk too."""
+        self.stop_kubelet(node)
+        self.node(node).run("sh", "-c", f"rm -rf {' '.join(STORED_ABOUT_CLAIMS)}")
+        self.reboot(node)
 
     def restart_api_server(self) -> None:
         """Kill the API server and wait until the kubelet has started another one that is ready."""

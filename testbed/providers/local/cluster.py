@@ -12,7 +12,7 @@ from testbed.copying import copy_file, copy_tree
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.process import Completed, ProcessId
 from testbed.providers import cgroup_freezer
-from testbed.providers.base import Capability, Component
+from testbed.providers.base import STORED_ABOUT_CLAIMS, Capability, Component
 from testbed.providers.local import cgroups, components
 from testbed.providers.local.components import ClusterSettings
 from testbed.providers.local.layout import Layout, load_process_id, load_process_ids, save_process_id
@@ -165,6 +165,12 @@ class LocalCluster:
         """Reboot the node: all processes end, the content of tmpfs is lost, and the node starts again."""
         self.stop_node(node)
         self.start_node(node)
+
+    def reset_node(self, node: str) -> None:
+        """Reboot the node without what its kubelet and its drivers stored about claims and devices, on disk too."""
+        self.stop_kubelet(node)
+        self.node(node).run("sh", "-c", f"rm -rf {' '.join(STORED_ABOUT_CLAIMS)}")
+        self.reboot(node)
 
     def boot_node(self, name: str) -> Machine:
         """Start a node's first process, without its components."""

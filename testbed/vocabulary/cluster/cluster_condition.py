@@ -59,13 +59,14 @@ def wait_until_restored(world: World, before: ClusterCondition) -> None:
         eventually(restored, what, budgets.CLUSTER_RESTORED)
     except WaitTimeout as late:
         now = current_condition(world)
-        if before.ready_nodes <= now.ready_nodes and _lacks_driver(before, now):
+        if before.ready_nodes <= now.ready_nodes and lacks_driver(before, now):
             last = "; ".join([late.last_seen, *_unready_pods(world)])
             raise DriverFailed(f"expected {what}\n  last seen: {last}\n  waited: {late.budget}") from late
         raise
 
 
-def _lacks_driver(before: ClusterCondition, now: ClusterCondition) -> bool:
+def lacks_driver(before: ClusterCondition, now: ClusterCondition) -> bool:
+    """Return True if a pod of the driver is not ready any more, or its devices are not the same."""
     return bool(before.ready_drivers - now.ready_drivers) or before.devices != now.devices
 
 

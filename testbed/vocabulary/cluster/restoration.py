@@ -12,11 +12,12 @@ from typing import cast
 from testbed.drivers import live_control
 from testbed.drivers.ready import driver_pods, wait_ready
 from testbed.errors import TestbedError
-from testbed.providers.base import Capability, RebootsNodes, RestartsNodeComponents
+from testbed.providers.base import Capability, RebootsNodes, ResetsNodes, RestartsNodeComponents
 from testbed.vocabulary.cluster.cluster_condition import (
     ClusterCondition,
     current_condition,
     differences,
+    lacks_driver,
     wait_until_restored,
 )
 from testbed.vocabulary.ledger import Ledger
@@ -26,8 +27,8 @@ from testbed.vocabulary.world import World
 def restore(world: World, before: ClusterCondition) -> None:
     """Bring the cluster back into its earlier condition. Raise TestbedError if that does not succeed.
 
-    First nodes are repaired, then the driver is restarted, because pods can end only with both. Nothing is waited for if nothing may be
-    changed.
+    First nodes are repaired, then the driver is restarted, because pods can end only with both. A driver that does not recover may fail
+    on what it or the kubelet stored, so its nodes are reset in the end. Nothing is waited for if nothing may be changed.
     """
     able = _capabilities(world)
     if not differences(before, current_condition(world)):
@@ -37,6 +38,8 @@ def restore(world: World, before: ClusterCondition) -> None:
         _restart_driver(world, before)
     for namespace in current_condition(world).namespaces - before.namespaces:
         _end_pods(world, namespace)
+    if Capability.RESET_NODE in able:
+        _reset_nodes(world, before)
     if able & {Capability.CHANGE_DRIVER, Capability.REBOOT_NODE, Capability.RESTART_KUBELET}:
         wait_until_restored(world, before)
     check_restored(world, before)
@@ -65,7 +68,7 @@ def _repair_nodes(world: World, unready: Collection[str], able: Collection[Capab
 def _restart_driver(world: World, before: ClusterCondition) -> None:
     """Replace the driver's pods, and restore its hardware where tests can change it. What is still missing then, the caller reports."""
     now = current_condition(world)
-    if now.ready_drivers >= before.ready_drivers and now.devices == before.devices:
+    if not lacks_driver(before, now):
         return
     for pod in driver_pods(world.kube, world.driver_file):
         world.kube.delete(pod, grace=0)
@@ -75,6 +78,14 @@ def _restart_driver(world: World, before: ClusterCondition) -> None:
         for node in sorted(before.ready_drivers):
             with contextlib.suppress(TestbedError):
                 live_control.run_control(world.kube, world.driver_file, node, ["restore"])
+
+
+def _reset_nodes(world: World, before: ClusterCondition) -> None:
+    now = current_condition(world)
+    if not lacks_driver(before, now):
+        return
+    for node in sorted((before.ready_drivers - now.ready_drivers) or before.ready_drivers):
+        cast("ResetsNodes", world.cluster).reset_node(node)
 
 
 def _end_pods(world: World, namespace: str) -> None:

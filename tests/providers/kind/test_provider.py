@@ -19,6 +19,7 @@ from testbed.providers.base import (
     LoadsImages,
     NodeImage,
     RebootsNodes,
+    ResetsNodes,
     RestartsApiServer,
     RestartsControlPlane,
     RestartsNodeComponents,
@@ -244,6 +245,7 @@ def test_its_clusters_implement_the_protocols_of_their_capabilities(fake_engine:
         LoadsImages,
         RestartsNodeComponents,
         RebootsNodes,
+        ResetsNodes,
         RestartsApiServer,
         RestartsControlPlane,
     ):

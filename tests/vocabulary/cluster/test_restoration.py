@@ -30,6 +30,10 @@ class Cluster(cluster.FakeCluster):
         self.done.append(f"reboot {node}")
         self.kube.objects["Node", "default", node]["status"].update(READY)
 
+    def reset_node(self, node: str) -> None:
+        self.done.append(f"reset {node}")
+        cluster._publish(self.kube, node, cluster.DEVICES_PER_NODE, "")
+
     def stop_kubelet(self, node: str) -> None:
         self.done.append(f"stop {node}")
 
@@ -80,6 +84,17 @@ def test_a_driver_whose_devices_are_gone_is_restarted() -> None:
     restore(world, before)
     assert kube.deleted == ["Pod/driver-node-1", "Pod/driver-node-2"]
     check_restored(world, before)
+
+
+def test_the_nodes_of_a_driver_that_does_not_recover_are_reset() -> None:
+    world, kube, made = _world(Capability.CHANGE_DRIVER, Capability.RESET_NODE)
+    kube.react = lambda _: None
+    before = current_condition(world)
+    kube.objects.pop(("ResourceSlice", "default", "slice-node-1"))
+    with pytest.raises(TestbedError, match="no ready pod of the driver"):  # the pods do not come back here
+        restore(world, before)
+    assert made.done == ["reset node-1", "reset node-2"]
+    assert current_condition(world).devices == before.devices
 
 
 @pytest.mark.parametrize(
