@@ -238,5 +238,7 @@ def node_programs(programs: Mapping[str, Path]) -> str:
     plugins = ("cni-ptp", "cni-loopback", "cni-host-local")
     lines = [f"{programs[name]} /usr/local/bin/{name}" for name in tools]
     lines += [f"{programs['runc'].parent} {_RUNC_FOLDER}"]
+    if "nft" in programs:
+        lines += [f"{programs['nft'].parent} {programs['nft'].parent}", f"{programs['nft']} /usr/local/sbin/nft"]
     lines += [f"{programs[name]} /opt/cni/bin/{name.removeprefix('cni-')}" for name in plugins]
     return "\n".join(lines) + "\n"

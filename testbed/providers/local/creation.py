@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from testbed import process
@@ -28,12 +29,13 @@ from testbed.providers.local.layout import ClusterRecord, Layout, save_process_i
 from testbed.providers.local.namespaces import Machine, boot
 from testbed.providers.local.network import claim_range, connect_control_plane, connect_node
 from testbed.providers.local.readiness import api_server_ready
-from testbed.providers.local.services import dns, netfilter
+from testbed.providers.local.services import dns, netfilter, nft
 from testbed.providers.process_marks import MARK, mark_of
 
 
 def create(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path, progress: Progress) -> LocalCluster:
     """Create the cluster; return when its nodes are Ready and all components have been started."""
+    artifacts, has_rules = _with_nft(artifacts, progress)
     with progress.step("control plane: namespaces, addresses, certificates"):
         cluster = start_control_plane(name, spec, artifacts, folder)
         spec_of_containers = process.run([artifacts.programs["ctr"], "oci", "spec"]).stdout
@@ -48,7 +50,7 @@ def create(name: str, spec: ClusterSpec, artifacts: Artifacts, folder: Path, pro
             cluster.start_component("kube-scheduler", components.scheduler(cluster.settings))
             wait_until_ready(Kube(cluster.kubeconfig), cluster.node_names, hint=f"dra-testbed logs --name {name}")
     cluster.start_component("kube-controller-manager", components.controller_manager(cluster.settings))
-    _start_services(cluster, progress)
+    _start_services(cluster, with_proxy=has_rules)
     return cluster
 
 
@@ -124,18 +126,25 @@ def _start_node(cluster: LocalCluster, name: str, index: int) -> None:
         cluster.load_image_on(LocalNode(name, index, machine), archive)
 
 
-def _start_services(cluster: LocalCluster, progress: Progress) -> None:
+def _with_nft(artifacts: Artifacts, progress: Progress) -> tuple[Artifacts, bool]:
+    """Return the programs with nft, if nodes do not see that of this host, and whether kube-proxy can work. Report why it cannot."""
+    found = nft.find(progress)
+    problems = netfilter.lacking(host.detect().kernel, found)
+    for problem in problems:
+        progress.say(f"note: {problem.what}; {problem.cure}")
+    if found and nft.is_unpacked(found):
+        artifacts = replace(artifacts, programs={**artifacts.programs, "nft": found})
+    return artifacts, not problems
+
+
+def _start_services(cluster: LocalCluster, *, with_proxy: bool) -> None:
     """Start CoreDNS and kube-proxy without waiting for them. No node needs them to be Ready, so they start beside the driver."""
     settings = cluster.settings
     cluster.layout.corefile.write_text(dns.corefile(settings.addresses, settings.pki))
     dns.create_objects(Kube(cluster.kubeconfig), settings.addresses)
     cluster.start_component("coredns", dns.command(settings, cluster.layout.corefile))
-    problems = netfilter.lacking(settings.host.kernel)
-    for problem in problems:
-        progress.say(f"note: {problem.what}; {problem.cure}")
-    if not problems:
-        for node in cluster.node_names:
-            cluster.launch_proxy(node)
+    for node in cluster.node_names if with_proxy else ():
+        cluster.launch_proxy(node)
 
 
 def _all(futures: Sequence[Future[None]]) -> None:

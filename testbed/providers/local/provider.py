@@ -15,7 +15,7 @@ from testbed.providers.base import Artifacts, ClusterFinder, ClusterMaker, Clust
 from testbed.providers.local import cgroups, creation, host, network, orphans
 from testbed.providers.local.cluster import LocalCluster
 from testbed.providers.local.layout import ClusterRecord, Layout
-from testbed.providers.local.services import netfilter
+from testbed.providers.local.services import netfilter, nft
 from testbed.providers.process_marks import marked_processes
 from testbed.state_files import Content, DamagedState, typed
 
@@ -45,8 +45,7 @@ class LocalProvider:
     def preflight(self, spec: ClusterSpec) -> list[HostProblem]:
         """Return what will not work on this host."""
         found = host.detect()
-        rules = netfilter.lacking(found.kernel) if found.linux and found.root else []
-        return found.problems() + found.remarks() + rules + _instances(spec.nodes)
+        return found.problems() + found.remarks() + _rules(found) + _instances(spec.nodes)
 
     def privileged_access(self) -> str:
         """Return what a container with access to its node can do."""
@@ -90,6 +89,14 @@ class LocalProvider:
             orphans.remove(found)
             removed += found.describe()
         return removed
+
+
+def _rules(found: host.Host) -> list[HostProblem]:
+    """Return why kube-proxy cannot work. Without nft that is not known yet where `up` unpacks it."""
+    known = nft.available()
+    if not (found.linux and found.root) or (known is None and nft.can_unpack()):
+        return []
+    return netfilter.lacking(found.kernel, known)
 
 
 def _instances(nodes: int) -> list[HostProblem]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
+from pathlib import Path
 
 from testbed import process
 from testbed.errors import CommandFailed
 from testbed.providers.base import HostProblem
 
 _OLDEST_KERNEL, _OLDEST_NFT = (5, 13), (1, 0, 1)  # kube-proxy refuses older ones
-_PATH = os.pathsep.join(("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"))  # as in a node
 # One of each kind of rule that kube-proxy writes.
 _RULES = """
 add table ip probe
@@ -29,11 +27,10 @@ add rule ip probe outgoing meta mark 1 masquerade fully-random
 """
 
 
-def lacking(kernel: tuple[int, int]) -> list[HostProblem]:
-    """Return what prevents kube-proxy from working on this host: nothing, or one problem that is not fatal."""
+def lacking(kernel: tuple[int, int], nft: Path | None) -> list[HostProblem]:
+    """Return what prevents kube-proxy from working with this nft on this host: nothing, or one problem that is not fatal."""
     if kernel < _OLDEST_KERNEL:
         return [_problem(f"kernel {kernel[0]}.{kernel[1]} is older than 5.13", "use a newer kernel")]
-    nft = shutil.which("nft", path=_PATH)
     if nft is None:
         return [_problem("nft is not installed", "apt install nftables")]
     if _version(nft) < _OLDEST_NFT:
@@ -48,12 +45,12 @@ def _problem(what: str, cure: str) -> HostProblem:
     return HostProblem(f"{what}, so kube-proxy is not started: {loss}", cure, fatal=False)
 
 
-def _version(nft: str) -> tuple[int, ...]:
+def _version(nft: Path) -> tuple[int, ...]:
     found = re.search(r"\d+(?:\.\d+)+", process.run([nft, "--version"], check=False).stdout)
     return tuple(map(int, found[0].split("."))) if found else (0,)
 
 
-def _refusal(nft: str) -> str:
+def _refusal(nft: Path) -> str:
     """Write rules in a new network namespace, which ends with the command; return why the kernel refused them, or ''."""
     try:
         done = process.run(["unshare", "--net", "--", nft, "-f", "-"], input=_RULES, check=False)
