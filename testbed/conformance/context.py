@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -14,13 +14,17 @@ from testbed.models.run_request import RunRequest
 
 @dataclass(frozen=True)
 class RunContext:
-    """The request, and what was found on the testbed. No other run has the same `session`."""
+    """The request, and what was found on the testbed. No other run has the same `session`.
+
+    `images` are the images of each driver's pods with their IDs, by the name of the driver.
+    """
 
     request: RunRequest
     driver_file: Path
     environment: Environment
     facts: Facts
     session: str
+    images: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the context as text."""

@@ -19,18 +19,26 @@ class Generated(Published):
 
     at: str = Field(description="Start of the run, in UTC.")
     suite: str = Field(description="Version of dra-testbed.")
+    digest: str = Field("", description="Digest of the code, the suites and the manifests of dra-testbed.")
     catalogue: str = Field(description="Digest of all requirements of this version.")
     python: str
     pytest: str
 
 
 class DriverUnderTest(Published):
-    """The driver under test."""
+    """The driver under test, or one of its companions."""
 
     driver: str
     driver_file: str = Field(description="Name in the metadata of the driver file.")
     digest: str = Field(description="Digest of the driver file.")
-    version: str = Field("", description="Version of the driver, if the driver file has one.")
+    version: str = Field(
+        "",
+        description="Version in the driver file; otherwise the image of the driver's pods with its ID, if there is only one.",
+    )
+    images: dict[str, str] = Field(
+        default={},
+        description="Images of the driver's pods when the run started, with the IDs that the nodes report.",
+    )
 
 
 class Environment(Published):
@@ -113,6 +121,9 @@ class DriverConformanceReport(Published):
     kind: Literal["DriverConformanceReport"] = "DriverConformanceReport"
     generated: Generated
     subject: DriverUnderTest
+    companions: tuple[DriverUnderTest, ...] = Field(
+        (), description="Drivers that were installed with it and not judged."
+    )
     environment: Environment
     profile: str = Field("full", description="Profile: the named set of requirements that were judged.")
     request: ReportedRequest = Field(

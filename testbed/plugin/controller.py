@@ -55,7 +55,7 @@ class Controller:
         self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
-        self._started = run_started(context.request, context.driver_file, context.environment)
+        self._started = run_started(context.request, context.driver_file, context.environment, context.images)
         self._log_failed = False
         self._others_failed = False
 

@@ -12,8 +12,9 @@ from testbed.bringup.resolved_config import check_needs
 from testbed.conformance import facts, leases
 from testbed.conformance.context import RunContext
 from testbed.drivers import refuse_wrong_names
+from testbed.drivers.versions import images_of
 from testbed.errors import TestbedError
-from testbed.models.driver_file import load_driver_file
+from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.models.report import Environment
 from testbed.models.run_request import RunRequest
 from testbed.plugin.request import request_of
@@ -53,7 +54,8 @@ def decide(request: RunRequest) -> RunContext:
         gates_assumed=tuple(sorted(found.gates_assumed)),
         read_only=Capability.MAKE_OBJECTS not in testbed.cluster.capabilities,
     )
-    return RunContext(request, path, environment, found, session=secrets.token_hex(4))
+    images = images_of(testbed.kube, [driver_file, *load_companions(driver_file)])
+    return RunContext(request, path, environment, found, session=secrets.token_hex(4), images=images)
 
 
 def workers(config: pytest.Config) -> int:

@@ -56,6 +56,7 @@ def build(log: Sequence[Event]) -> DriverConformanceReport:
     return DriverConformanceReport.model_validate(
         {
             **{part: began[part] for part in ("generated", "subject", "environment", "patience")},
+            "companions": began.get("companions", ()),
             "profile": profile,
             "request": began.get("request", {}),
             "result": result,

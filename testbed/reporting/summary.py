@@ -44,6 +44,7 @@ def markdown(made: DriverConformanceReport) -> str:
         f"Kubernetes {where.kubernetes}",
         f"{where.nodes} nodes of {where.provider}",
         f"{where.hardware} hardware",
+        *([f"driver {made.subject.version}"] if made.subject.version else []),
     )
     name = made.subject.driver if main is Subject.DRIVER else "the cluster"
     lines = _section(name, [row for row in made.requirements if row.about is main], made, facts)

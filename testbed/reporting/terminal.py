@@ -48,6 +48,10 @@ def print_verdict(report: DriverConformanceReport, console: Console) -> None:
     _print_subject(name, decisive, report, console)
     where = f"profile {report.profile}, Kubernetes {report.environment.kubernetes}"
     console.print(f"{report.seconds:.1f} s, {where}, {report.environment.hardware} hardware", highlight=False)
+    if report.subject.version:
+        console.print(
+            f"{report.subject.driver} {report.subject.version}", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 def _print_subject(
