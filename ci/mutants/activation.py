@@ -187,8 +187,18 @@ def _remove_state(testbed: Testbed) -> None:
         node.run("sh", "-c", script)
     for each in testbed.kube.list(SLICES, "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
         testbed.kube.delete(each)
+    for each in testbed.kube.list("v1", "Node"):
+        _remove_taints(testbed.kube, each, driver)
     for each in testbed.kube.list(RIGHTS, "RoleBinding", _driver_file(testbed).pods.namespace):
         testbed.kube.delete(each)  # a correct driver has none
+
+
+def _remove_taints(kube: Kube, node: Object, driver: str) -> None:
+    """Remove the taints in the domain of a driver, which a mutant set. They would keep pods away from the next one."""
+    taints = node["spec"].get("taints") or []
+    others = [each for each in taints if not each["key"].startswith(f"{driver}/")]
+    if others != taints:
+        kube.patch(node, {"spec": {"taints": others or None}})
 
 
 def _driver_file(testbed: Testbed) -> DriverFile:

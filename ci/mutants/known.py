@@ -15,6 +15,10 @@ _CRASHES = {f"crash-{point}" for point in CRASH_POINTS}
 
 # No pod shows these. They wait for tests of the wire tier.
 WAITING = frozenset({"one-bad-claim-fails-all", "publish-a-generation-too-low", "unprepare-by-name"})
+# Nearly every test fails on these, so they do not show what a test looks at.
+DOING_NOTHING = frozenset(
+    {"forget-registration-socket", "only-answers", "refuses-everything", "registers-only", "slices-missing"}
+)
 
 
 def drivers() -> dict[str, str]:
@@ -42,14 +46,26 @@ def about(name: str) -> str:
 def subject_problem(requirement: Requirement) -> str:
     """Describe why the mutants do not suit the subject of a requirement; '' if they do.
 
-    The failure of a wrong driver says nothing about a requirement of the cluster, and the other way round.
+    The failure of a wrong driver says nothing about a requirement of the cluster, and the other way round. A driver that does nothing
+    fails nearly every test, which does not show that the test looks at what its requirement is about.
     """
-    wrong_drivers = sorted(drivers().keys() & set(requirement.mutants))
-    if requirement.about is Subject.CLUSTER and wrong_drivers:
-        return f"{requirement.id} is about the cluster, but names mutants of the driver: {', '.join(wrong_drivers)}"
-    if requirement.about is Subject.DRIVER and requirement.mutants and not wrong_drivers:
+    named = set(requirement.mutants)
+    of_drivers = named & drivers().keys()
+    if requirement.about is Subject.CLUSTER and of_drivers:
+        return (
+            f"{requirement.id} is about the cluster, but names mutants of the driver: {', '.join(sorted(of_drivers))}"
+        )
+    if requirement.about is Subject.CLUSTER and named and not any(map(_is_of_cluster, named)):
+        return f"{requirement.id} is about the cluster, but names no mutant of the cluster"
+    if requirement.about is Subject.DRIVER and named and not of_drivers:
         return f"{requirement.id} is about the driver, but names no mutant of the driver"
+    if requirement.about is Subject.DRIVER and named and not of_drivers - DOING_NOTHING:
+        return f"{requirement.id} names only mutants of the driver that do nothing: {', '.join(sorted(of_drivers))}"
     return ""
+
+
+def _is_of_cluster(name: str) -> bool:
+    return name in clusters() or name.startswith(GATE_OFF)
 
 
 def _sentence(text: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fake_driver.api.client import url_path
 from fake_driver.errors import DriverError
+from fake_driver.publishing.publisher import Publisher
 from fake_driver.roles.node_driver import Parts
 
 
@@ -16,6 +18,27 @@ def forget_registration_socket(parts: Parts) -> Parts:
 def register_on_odd_nodes(parts: Parts) -> Parts:
     """The driver only registers on nodes whose name ends with an odd digit."""
     return replace(parts, registers=parts.inventory.pool[-1:] in set("13579"))
+
+
+def taints_nodes_on_which_it_fails(parts: Parts) -> Parts:
+    """On nodes whose name ends with an even digit, the driver neither registers nor publishes, and taints the node instead."""
+    if parts.inventory.pool[-1:] in set("13579"):
+        return parts
+    return replace(parts, registers=False, publisher=_TaintsItsNode)
+
+
+class _TaintsItsNode(Publisher):
+    @property
+    def is_alive(self) -> bool:
+        """Return True although no thread runs: a probe must not restart the driver."""
+        return True
+
+    def start(self) -> None:
+        """Taint the node, and publish nothing."""
+        driver, name = self._watch._driver, self._watch._node
+        spec = {"taints": [{"key": f"{driver}/failed", "effect": "NoSchedule"}]}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
+        self._api.apply(url_path("api", "v1", "nodes", name), node, field_manager=driver)
 
 
 def registers_once(parts: Parts) -> Parts:
@@ -41,6 +64,7 @@ def leaves_its_lock_behind(parts: Parts) -> Parts:
 ALL = (
     forget_registration_socket,
     register_on_odd_nodes,
+    taints_nodes_on_which_it_fails,
     registers_once,
     leaves_its_lock_behind,
 )

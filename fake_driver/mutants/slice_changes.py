@@ -18,6 +18,11 @@ def pools_without_devices(parts: Parts) -> Parts:
     return replace(parts, alter_slices=lambda wanted: [_emptied(each) for each in wanted])
 
 
+def slices_for_all_nodes(parts: Parts) -> Parts:
+    """Slices have allNodes instead of the name of their node."""
+    return replace(parts, alter_slices=lambda wanted: [_for_all_nodes(each) for each in wanted])
+
+
 def rewrites_slices_in_place(parts: Parts) -> Parts:
     """A moment after its start, the driver removes all devices from its slices and adds them again. The slices keep their UIDs."""
     return replace(parts, publisher=_EmptiesOnce)
@@ -79,8 +84,13 @@ class _DeletesAgainAndAgain(_Disturbed):
         self._schedule(_SECONDS_BETWEEN)
 
 
+def _for_all_nodes(slice_: Object) -> Object:
+    spec = {name: value for name, value in slice_["spec"].items() if name != "nodeName"}
+    return {**slice_, "spec": {**spec, "allNodes": True}}
+
+
 def _emptied(slice_: Object) -> Object:
     return {**slice_, "spec": {**slice_["spec"], "devices": []}} if slice_["spec"].get("devices") else slice_
 
 
-ALL = (pools_without_devices, rewrites_slices_in_place, publishes_again_and_again)
+ALL = (pools_without_devices, slices_for_all_nodes, rewrites_slices_in_place, publishes_again_and_again)

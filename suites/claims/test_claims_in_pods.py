@@ -168,7 +168,7 @@ def test_containers_share_one_claim_and_have_a_claim_of_their_own(scenario):
     tier=E2E,
     source="KEP-4381, section Managing resources",
     features=("per-container",),
-    mutants=("forget-registration-socket",),
+    mutants=("forget-registration-socket", "no-env"),
 )
 def test_a_claim_that_no_container_refers_to(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)

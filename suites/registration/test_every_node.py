@@ -15,6 +15,8 @@ from testbed.conformance import E2E, MUST, requirement
         "forget-registration-socket",
         "no-env",
         "register-on-odd-nodes",
+        "taints-nodes-on-which-it-fails",
+        "env-of-another-device",
     ),
 )
 def test_a_pod_with_a_claim_starts_on_every_node(scenario, nodes):

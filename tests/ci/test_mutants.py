@@ -205,6 +205,14 @@ def test_a_page_that_does_not_match_the_suites_is_reported(
             "C-001 is about the cluster, but names mutants of the driver: no-env",
         ),
         ((), Subject.CLUSTER, ""),
+        (("gate-off:X",), Subject.CLUSTER, ""),
+        (("nobody-knows",), Subject.CLUSTER, "C-001 is about the cluster, but names no mutant of the cluster"),
+        (("slices-missing", "no-env"), Subject.DRIVER, ""),
+        (
+            ("slices-missing", "labels-dropped"),
+            Subject.DRIVER,
+            "C-001 names only mutants of the driver that do nothing: slices-missing",
+        ),
     ],
 )
 def test_the_mutants_of_a_requirement_are_of_its_subject(
@@ -237,6 +245,10 @@ def test_a_requirement_that_could_not_run_is_repeated_alone(monkeypatch: pytest.
     nothing: Any = None
     program._judge(nothing, "no-env", list(FEW.entries[:2]), nothing, nothing)
     assert tried == [["A-001", "A-002"], ["A-002"]]
+
+
+def test_the_drivers_that_do_nothing_prove_no_requirement() -> None:
+    assert (dead.CASES.keys() & known.drivers().keys()) | {"slices-missing"} == known.DOING_NOTHING
 
 
 def test_every_mutant_has_a_sentence() -> None:

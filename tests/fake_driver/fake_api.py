@@ -145,6 +145,8 @@ class FakeApi:
             return 404, {"message": "the server could not find the requested resource"}
         if "resourceclaims" in words:
             return self._claim(method, words, body, query)
+        if words[:3] == ["api", "v1", "nodes"] and method == "PATCH":
+            self.applied.append((query["fieldManager"][0], body))
         fixed = self._fixed(words)
         if fixed:
             return fixed

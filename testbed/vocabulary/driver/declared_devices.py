@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.drivers.published.slices import Pool
+from testbed.errors import NothingToJudge
 from testbed.kube.client import Object
 from testbed.models.driver.devices import Expect
 from testbed.models.driver_file import DriverFile
@@ -62,7 +63,9 @@ class Contradictions:
 
     @property
     def unexpected_values(self) -> tuple[str, ...]:
-        """Return the values of ordinary devices that differ from spec.devices.expect of the driver file."""
+        """Return the values of ordinary devices that the driver file does not expect; NothingToJudge if it expects no values."""
+        if not (self.driver_file.devices.expect.attributes or self.driver_file.devices.expect.capacity):
+            raise NothingToJudge("the driver file expects no values (spec.devices.expect)")
         return tuple(unexpected(self.ordinary, self.driver_file.devices.expect, self.driver_file.driver))
 
 

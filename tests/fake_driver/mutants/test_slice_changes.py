@@ -29,6 +29,13 @@ def test_pools_without_devices(mutant: StartMutant, fake_api: FakeApi, name: str
     assert (len(spec["devices"]), spec["pool"]["resourceSliceCount"]) == (devices, 1)
 
 
+def test_slices_for_all_nodes(mutant: StartMutant, fake_api: FakeApi) -> None:
+    mutant("slices-for-all-nodes")
+    fake_api.wait_until(lambda: bool(fake_api.slices))
+    (spec,) = (each["spec"] for each in fake_api.slices.values())
+    assert (spec.get("nodeName"), spec["allNodes"], len(spec["devices"])) == (None, True, 4)
+
+
 def test_rewrites_slices_in_place(mutant: StartMutant, fake_api: FakeApi) -> None:
     _published(mutant("rewrites-slices-in-place"), fake_api)
     (before,) = fake_api.slices.values()

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
-from testbed.models.driver.devices import Identity
+from testbed.models.driver.devices import Expect, Identity
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.driver.driver import Driver
@@ -345,3 +345,13 @@ def test_the_companion_is_another_driver(world: Make) -> None:
 def test_a_driver_file_without_companions_is_an_error(world: Make) -> None:
     with pytest.raises(UsageError, match="driver file fake-gpu names no companions"):
         _ = Driver(world()).companion
+
+
+def test_without_expected_values_there_is_nothing_to_judge(world: Make) -> None:
+    made = world()
+    with pytest.raises(NothingToJudge, match="the driver file expects no values"):
+        _ = Driver(made).contradictions.unexpected_values
+    devices = made.driver_file.devices.model_copy(update={"expect": Expect(attributes={"model": "another"})})
+    spec = made.driver_file.spec.model_copy(update={"devices": devices})
+    found = Driver(replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec})))
+    assert "attribute model of device gpu-0 of pool node-1 is 'F100'" in found.contradictions.unexpected_values[0]
