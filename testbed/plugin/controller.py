@@ -17,13 +17,13 @@ from testbed.conformance import catalogue, report_folder
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.context import RunContext
 from testbed.conformance.events import EventLog
-from testbed.conformance.results import exit_code
+from testbed.conformance.results import exit_code, subject_of
 from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
 from testbed.conformance.verdicts import Attempt, needs_another_attempt, worst
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
-from testbed.models.requirement_enums import Tier, Verdict
+from testbed.models.requirement_enums import Subject, Tier, Verdict
 from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
 from testbed.plugin.fixtures import WAITED
 from testbed.plugin.running_tests import RunningTests
@@ -49,6 +49,7 @@ class Controller:
         self._decided: dict[str, Verdict | None] = {}
         self._disruptive: set[str] = set()
         self._repeatable: set[str] = set()
+        self._about_cluster: set[str] = set()
         self._attempts: dict[str, list[Attempt]] = {}
         self._beside = RunningTests()
         self._repeats = self._may_repeat = not (config.option.maxfail or config.getoption("usepdb"))
@@ -246,6 +247,8 @@ class Controller:
                 self._disruptive.add(choice.requirement.id)
             if choice.requirement.tier is Tier.E2E:
                 self._repeatable.add(choice.requirement.id)
+            if subject_of(choice.requirement.about, request.profile) is Subject.CLUSTER:
+                self._about_cluster.add(choice.requirement.id)
             missing = max(0, cases[choice.requirement.id] - len(selected))
             rows.append({**_row(choice), "tests": selected, "left_out": missing})
         self._open = {test for test, wanted in self._tests.items() if not self._decided[wanted]}
@@ -314,6 +317,7 @@ class Controller:
                 namespaces=_names(bad, "namespaces"),
                 evidence=self.context.request.report / evidence,
                 interrupted_by=", ".join(earlier),
+                judges_cluster=requirement in self._about_cluster,
             )
         )
 

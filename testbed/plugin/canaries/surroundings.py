@@ -27,7 +27,10 @@ _ROUNDS = 2  # of repairs; in the second one, nodes are rebooted
 
 @dataclass(frozen=True)
 class FailedTest:
-    """A test that failed: when it began and ended, the nodes of its pods, its namespaces, and the component that interrupted it before."""
+    """A test that failed: when it began and ended, the nodes of its pods, its namespaces, and the component that interrupted it before.
+
+    `judges_cluster` is True if its requirement is about the cluster. What Kubernetes does with claims is then what is judged.
+    """
 
     began: float
     ended: float
@@ -35,6 +38,7 @@ class FailedTest:
     namespaces: Sequence[str]
     evidence: Path
     interrupted_by: str = ""
+    judges_cluster: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Surroundings:
         if test.ended < self._worked_at:
             return None
         try:
-            found = self._look(testbed, test.nodes)
+            found = self._look(testbed, test)
         except TestbedError:  # nothing is known about the cluster, so the verdict of the test stays
             return None
         return self._interruption(testbed, test, found) if found else None
@@ -79,7 +83,7 @@ class Surroundings:
         repair.keep_logs(testbed, found, test.evidence / "components")
         names = " and ".join(map(str, found))
         text = f"{names} failed during this test\n  last seen: {'; '.join(dict.fromkeys(each.seen for each in found))}"
-        problem = self._repair(testbed, found, test.nodes)
+        problem = self._repair(testbed, found, test)
         if problem:
             return Interruption(names, f"{text}\n  it could not be repaired: {problem}", is_repaired=False)
         repair.clean_up(testbed.kube, test.namespaces)
@@ -90,12 +94,12 @@ class Surroundings:
             return Interruption(names, text, is_repaired=True, by_driver=True)
         return Interruption(names, f"{text}\n  it was restarted, and canary pods run again", is_repaired=True)
 
-    def _look(self, testbed: Testbed, nodes: Sequence[str]) -> list[FailedComponent]:
+    def _look(self, testbed: Testbed, test: FailedTest) -> list[FailedComponent]:
         began = time.time()
         image = testbed.config.images.workload or WORKLOAD.reference
         canaries = Canaries(testbed.kube, testbed.owner, image, self._process)
-        with_claims = Capability.CHANGE_DRIVER in testbed.cluster.capabilities
-        on = nodes[:_MOST_NODES] or self._expected_nodes(testbed)
+        with_claims = Capability.CHANGE_DRIVER in testbed.cluster.capabilities and not test.judges_cluster
+        on = test.nodes[:_MOST_NODES] or self._expected_nodes(testbed)
         found = failed_components(observe(testbed.cluster, canaries, on, with_claims=with_claims))
         if not found:
             self._worked_at = began
@@ -106,14 +110,14 @@ class Surroundings:
             return sorted(expected_nodes(testbed.kube, self._driver_file, testbed.kept_nodes))[:_MOST_NODES]
         return []
 
-    def _repair(self, testbed: Testbed, found: Sequence[FailedComponent], nodes: Sequence[str]) -> str:
+    def _repair(self, testbed: Testbed, found: Sequence[FailedComponent], test: FailedTest) -> str:
         """Restart what failed until canary pods run. Return why that did not help, or ''."""
         failed = list(found)
         for number in range(_ROUNDS):
             try:
                 for each in failed:
                     repair.restart(testbed.cluster, repair.escalated(testbed.cluster, each) if number else each)
-                failed = self._look(testbed, nodes)
+                failed = self._look(testbed, test)
             except TestbedError as refused:
                 return str(refused)
             if not failed:
@@ -138,9 +142,9 @@ class Surroundings:
         try:
             consistently(check, "all components to keep running without the test", budget)
         except TestbedError:
-            self._repair(testbed, self._look(testbed, test.nodes), test.nodes)
+            self._repair(testbed, self._look(testbed, test), test)
             return False
-        return not self._look(testbed, test.nodes)
+        return not self._look(testbed, test)
 
 
 def _control_seconds(test: FailedTest) -> float:
