@@ -61,6 +61,9 @@ class FailedComparison:
 
 def explain_assertion(statement: str, pytest_text: str, compared: FailedComparison | None) -> str:
     """Return the text for a failed `assert`. For a statement without a rule here, return `pytest_text`, which pytest made."""
+    written, of_pytest, _ = pytest_text.partition("\nassert ")
+    if of_pytest:  # an assertion with a message; what follows are Python objects
+        return written
     test = _test_of(statement)
     if test is None or not pytest_text.startswith("assert "):
         return pytest_text

@@ -116,7 +116,7 @@ class FakeKube:
     ) -> str:
         self._alive(f"EXEC {pod}")
         self.exec_calls.append((pod, container, tuple(_command)))
-        return self.outputs[f"{pod}/{container}"]
+        return self.outputs.get(f"{pod}/{container}", "")
 
     def exec_unchecked(
         self, namespace: str, pod: str, command: Sequence[str], *, container: str | None = None, **_: Any

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from testbed.drivers.missing import missing_devices
 from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
@@ -215,7 +216,10 @@ class Container:
             devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
             return SeenDevices([probe_results.keep(namespace, replace(result, devices=devices))])
         except WaitTimeout as late:
-            raise DriverFailed(late.last_seen, hint=self._hint()) from late
+            world, node = self.pod.world, self.pod.node
+            lacking = [*missing_devices(world.kube, world.driver_file, [node])] if world.slices() else []
+            cause = "".join(f"\n  likely cause: {each} any more" for each in lacking)
+            raise DriverFailed(f"{late.last_seen}{cause}", hint="" if lacking else self._hint()) from late
 
     def _hint(self) -> str:
         """Return what to check if a container shows a device that is not published."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from testbed.drivers.published.slices import Device
+from testbed.errors import TestbedError
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
@@ -19,7 +21,7 @@ from testbed.vocabulary.observing.diagnosis import (
     event_text,
     occurrences,
 )
-from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, Target, hold, observe
+from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, hold, observe
 from testbed.vocabulary.observing.prepare_errors import (
     is_driver_unavailable,
     is_prepare_error,
@@ -29,7 +31,7 @@ from testbed.vocabulary.observing.prepare_errors import (
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod_states import Check
-from testbed.vocabulary.pods.probe_results import SeenDevices
+from testbed.vocabulary.pods.probe_results import SeenDevices, named_devices
 from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet
 
@@ -171,7 +173,9 @@ class Pod:
 
         `because` is a text in the error.
         """
-        return self._wait_for_event(_prepare_error(claim, because), _is_prepare_error(claim, because))
+        with self._describing_devices():
+            what, matches = _prepare_error(claim, because), _is_prepare_error(claim, because)
+            return self._wait_for_event(what, matches, self._require_pending)
 
     def should_have_event_again(self, reason: str, text: str) -> Pod:
         """Trigger a sync and wait until the event occurs again; no container may be started meanwhile."""
@@ -179,18 +183,19 @@ class Pod:
 
     def should_fail_to_prepare_again(self, claim: str, because: str = "") -> Pod:
         """Trigger a sync and wait until the driver answers with an error again; no container may be started meanwhile."""
-        return self._wait_for_event_again(_prepare_error(claim, because), _is_prepare_error(claim, because))
+        with self._describing_devices():
+            return self._wait_for_event_again(_prepare_error(claim, because), _is_prepare_error(claim, because))
 
     def should_wait_for_its_driver(self) -> Pod:
         """Wait for an event that the driver is not registered or does not answer."""
         return self._wait_for_event("that its driver is not registered or does not answer", is_driver_unavailable)
 
-    def _wait_for_event(self, what: str, matches: Callable[[Object], bool]) -> Pod:
+    def _wait_for_event(self, what: str, matches: Callable[[Object], bool], meanwhile: Meanwhile | None = None) -> Pod:
         def check(event: Object) -> None:
             if not matches(event):
                 raise NotYet(f"event {event_text(event)}")
 
-        return self._observe_events(f"have an event {what}", check, self._unblock)
+        return self._observe_events(f"have an event {what}", check, meanwhile or self._unblock)
 
     def _wait_for_event_again(self, what: str, matches: Callable[[Object], bool]) -> Pod:
         before = self._occurrences(matches)
@@ -223,7 +228,8 @@ class Pod:
 
     def should_stay_pending(self) -> Pod:
         """Require that no container is started for the budget STAYS."""
-        return self._should_stay("pending", pod_states.not_deleted(pod_states.pending))
+        with self._describing_devices():
+            return self._should_stay("pending", pod_states.not_deleted(pod_states.pending))
 
     def should_stay_terminating(self) -> Pod:
         """Require that the deleted pod stays for the budget STAYS, because its claims are not yet unprepared."""
@@ -281,6 +287,35 @@ class Pod:
         blocked = any(map(is_unknown_to_authorizer, self.events))
         if blocked and self.world.kube.find("v1", "Pod", self.name, self.namespace):
             self.trigger_sync()
+
+    def _require_pending(self) -> None:
+        """Raise NotObserved if a container was started, which happens only when all claims are prepared."""
+        self._unblock()
+        now = self.world.kube.find("v1", "Pod", self.name, self.namespace)
+        try:
+            pod_states.pending(now or {"status": {}})
+        except NotYet as started:
+            expected = f"expected pod {self.name} not to run, because its driver has to refuse a claim"
+            raise NotObserved(f"{expected}\n  last seen: {started}", by_driver=True) from started
+
+    @contextlib.contextmanager
+    def _describing_devices(self) -> Iterator[None]:
+        """Add the devices that the pod's containers see to a failure, if the pod runs although it must not."""
+        try:
+            yield
+        except NotObserved as failed:
+            if self.world.kube.find("v1", "Pod", self.name, self.namespace) is None or self.phase != "Running":
+                raise
+            text = f"{failed.what}\n  last seen: the pod runs, and sees {self._devices_text()}"
+            raise NotObserved(text, by_driver=failed.by_driver) from failed
+
+    def _devices_text(self) -> str:
+        """Return the devices that the containers see, and those that are allocated to the pod, for a message."""
+        try:
+            seen, allocated = self.seen_devices, self.devices
+        except TestbedError as unknown:
+            return f"an unknown device: {unknown.what}"
+        return f"{named_devices(seen)}; {named_devices(allocated)} is allocated to it"
 
     def _diagnosis(self) -> Diagnosis:
         last = self.world.kube.find("v1", "Pod", self.name, self.namespace)

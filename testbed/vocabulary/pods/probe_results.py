@@ -105,7 +105,7 @@ class SeenDevices(CheckedSet[Device]):
     @property
     def named(self) -> str:
         """Return the devices for a message."""
-        return _names(self)
+        return named_devices(self)
 
 
 class Settings(CheckedSet[str]):
@@ -167,8 +167,9 @@ def explain_comparison(op: str, left: object, right: object) -> list[str]:
         return []
     missing = wanted - seen if op == "==" or seen is right else frozenset()
     surplus = seen - wanted if op == "==" or seen is left else frozenset()
+    only = "only " if op == "<=" and seen is left else ""
     return [
-        f"expected {seen.who} to see {'only ' if op == '<=' and seen is left else ''}{_names(wanted)}; it sees {_names(seen)}",
+        f"expected {seen.who} to see {only}{named_devices(wanted)}; it sees {named_devices(seen)}",
         f"  likely cause: {_cause(seen, missing, surplus)}",
         _last_seen(seen.probe_results, empty_first=bool(missing)),
     ]
@@ -217,7 +218,8 @@ def _cause(seen: SeenDevices, missing: frozenset[Device], surplus: frozenset[Dev
     return _TOO_MANY
 
 
-def _names(devices: Iterable[Device]) -> str:
+def named_devices(devices: Iterable[Device]) -> str:
+    """Return devices for a message; 'no device' if there is none."""
     names = [f"{each.name} of {each.pool}" for each in sorted(devices)]
     more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     return " and ".join([*names[:_SHOWN], *more]) or "no device"

@@ -75,6 +75,20 @@ def test_a_name_that_is_not_published_is_reported(here: World) -> None:
             _ = pod.seen_devices
 
 
+def test_a_node_whose_slices_are_missing_is_the_cause_that_a_device_is_not_published(here: World) -> None:
+    kube: Any = here.kube
+    with new_scenario(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _print(here, "first/cat", "DEVICE=gpu-0\n")
+        del kube.objects["ResourceSlice", "default", f"slice-{pod.node}"]
+
+        with pytest.raises(DriverFailed) as failed:
+            _ = pod.seen_devices
+        assert f"likely cause: {DRIVER} publishes no ResourceSlice on {pod.node} any more" in str(failed.value)
+        assert "spec.probe" not in str(failed.value)
+
+
 def test_a_probe_that_exits_non_zero_is_an_answer(here: World, tmp_path: Path) -> None:
     kube: Any = here.kube
     with new_scenario(here, "SHARE-001") as scenario:

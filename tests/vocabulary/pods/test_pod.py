@@ -346,6 +346,23 @@ def test_a_refused_prepare_is_the_drivers_where_the_pod_has_to_run(pod: Callable
     assert not unschedulable.value.by_driver
 
 
+@pytest.mark.parametrize(
+    ("printed", "sees"),
+    [("", "no device"), ("GPU_DEVICE_GPU_0_UUID=node-1-uuid-1\n", "gpu-1 of node-1")],
+)
+def test_a_pod_that_runs_although_its_driver_has_to_refuse_is_described_with_its_devices(
+    pod: Callable[..., Pod], printed: str, sees: str
+) -> None:
+    running = pod(RUNS)
+    kube_of(running).outputs["p/c"] = printed
+    kube_of(running).put("Event", "other", "here", reason="Scheduled", involvedObject={"kind": "Pod", "name": "p"})
+    expected = f"the pod runs, and sees {sees}; no device is allocated to it"
+    with pytest.raises(NotObserved, match=f"not to run, because its driver has to refuse a claim(.|\n)*{expected}"):
+        running.should_fail_to_prepare("c")
+    with pytest.raises(NotObserved, match=f"expected pod p to stay pending(.|\n)*{expected}"):
+        running.should_stay_pending()
+
+
 def test_a_pod_is_bound_without_a_prepared_claim(pod: Callable[..., Pod]) -> None:
     assert pod().should_be_scheduled().node == "node-1"
     with pytest.raises(NotObserved, match="expected pod p to be scheduled"):
