@@ -168,8 +168,9 @@ def test_device_status_is_cleared_with_the_allocation(scenario):
     pod.delete().should_be_gone()
     claim.should_be_deallocated().should_have_no_status_for(device)
     scenario.apply("basic/second-pod.yaml")
-    scenario.pod("second").should_run()
+    second = scenario.pod("second").should_run()
 
+    assert second.seen_devices == claim.devices
     assert claim.devices_with_condition("Seen") == NONE
 
 

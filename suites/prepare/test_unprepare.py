@@ -108,5 +108,9 @@ def test_a_claim_that_was_never_prepared_is_unprepared(scenario, node, driver):
     other.should_fail_to_prepare("other")
 
     other.delete().should_be_gone()
-
     scenario.claim("other").should_be_reserved_for()
+
+    scenario.apply("prepare/owner.yaml", node=node)
+    owner = scenario.pod("owner").should_run()
+
+    assert owner.seen_devices == owner.devices

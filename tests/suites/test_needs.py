@@ -41,7 +41,9 @@ _NODE = "the node"
 # Tests whose manifests do not show what their pods get.
 _OTHERWISE = {
     "STATUS-002": Needs(2, exclusive=False),  # it only names another device, on any node
-    "PREP-003": Needs(1, exclusive=False),  # the driver publishes one of the two devices
+    **dict.fromkeys(
+        ("PREP-003", "UNPREP-004"), Needs(1, exclusive=False)
+    ),  # the driver publishes one of the two devices
     "PREP-005": Needs(1, exclusive=False),  # as above
     "PREP-007": Needs(1, exclusive=False),  # as above
     "PREP-008": Needs(

@@ -54,7 +54,6 @@ _HAPPENS = {
 }
 # Requirements without a control: the text that the test waits for names the reason.
 _SAY_WHY = {"CONFIG-024", "PRESCHED-001", "PRESCHED-002", "PRESCHED-003", "QUOTA-003", "SELECT-008", "SELECT-023"}
-_SAY_WHY |= {"UNPREP-004"}  # it is about the end of the pod, and the refusal is only how it begins
 _REFUSALS = {"should_be_refused", "should_be_refused_on_create", "status_should_be_refused"}
 _LAST_IS_ACCEPTED = ("ADMIN-004", "SHARE-011")  # they require that the API server accepts it
 
