@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.drivers import name_checks
-from testbed.drivers.install import install, manifests, takes_hardware
+from testbed.drivers.install import describe_changes, install, manifests, takes_hardware
 from testbed.drivers.ready import KeptNodes, expected_nodes, wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.images.archives import names_in
@@ -42,13 +42,14 @@ def install_all(
     """
     for each in drivers:
         given = _hardware(each, drivers, hardware)
-        loaded = _images(each) if images_are_loaded else ()
+        loaded = loaded_images(each) if images_are_loaded else ()
         install(kube, each, owner, image=image, hardware=given, loaded=loaded, report=_prefixed(report, each))
     for each in drivers:
         _wait_until_ready(kube, each, kept)
 
 
-def _images(driver_file: DriverFile) -> tuple[str, ...]:
+def loaded_images(driver_file: DriverFile) -> tuple[str, ...]:
+    """Return the names of the images in the archives that a driver file names."""
     archives = driver_file.install.images if driver_file.install else ()
     return tuple(dict.fromkeys(name for archive in archives for name in names_in(archive)))
 
@@ -78,6 +79,15 @@ def all_manifests(drivers: Sequence[DriverFile], *, image: str = "", hardware: P
         objects = manifests(each, image=image, hardware=_hardware(each, drivers, hardware))
         found += [manifest for manifest in objects if manifest not in found]
     return found
+
+
+def planned_changes(drivers: Sequence[DriverFile], hardware: Path | None) -> list[str]:
+    """Return the changes that installing the drivers on nodes with their images would make to their manifests."""
+    return [
+        f"driver {each.driver}: {change}"
+        for each in drivers
+        for change in describe_changes(each, loaded_images(each), hardware=_hardware(each, drivers, hardware))
+    ]
 
 
 def _hardware(driver: DriverFile, drivers: Sequence[DriverFile], hardware: Path | None) -> Path | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,47 @@ def test_the_plan_for_a_new_cluster_lists_every_object_of_its_driver(capsys: pyt
 
 def test_the_plan_without_a_driver_has_no_objects(capsys: pytest.CaptureFixture[str]) -> None:
     assert _plan(capsys, "--driver", "none")["objects"] == []
+
+
+@pytest.fixture
+def vendors(tmp_path: Path) -> Path:
+    """Write the driver file of a vendor whose manifest always pulls, with an archive of the image under another name."""
+    with tarfile.open(tmp_path / "image.tar", "w") as tar:
+        content = json.dumps([{"RepoTags": ["localhost/driver:1"]}]).encode()
+        member = tarfile.TarInfo("manifest.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    container = {"name": "plugin", "image": "registry.example/driver:2", "imagePullPolicy": "Always"}
+    metadata = {"name": "plugin", "namespace": "acme"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    (tmp_path / "install.yaml").write_text(json.dumps(pod))
+    (tmp_path / "driver.yaml").write_text(
+        "apiVersion: dra-testbed/v1alpha1\nkind: DriverFile\nmetadata: {name: acme}\nspec:\n"
+        "  driver: acme.example\n  devices: {classes: [acme.example]}\n"
+        "  install: {manifests: [install.yaml], images: [image.tar]}\n"
+        "  pods: {namespace: acme, selector: app=acme, container: plugin}\n"
+        "  probe: {env: '(?P<name>x)'}\n"
+    )
+    return tmp_path / "driver.yaml"
+
+
+def test_the_plan_for_a_new_cluster_has_each_change_of_a_vendors_manifests(
+    capsys: pytest.CaptureFixture[str], vendors: Path
+) -> None:
+    plugin = "driver acme.example: container plugin of Pod plugin"
+    assert _plan(capsys, "--driver", str(vendors))["remarks"] == [
+        f"{plugin}: image registry.example/driver:2 is localhost/driver:1, which is loaded into the nodes",
+        f"{plugin}: imagePullPolicy Always is IfNotPresent",
+    ]
+
+
+def test_the_plan_for_an_existing_cluster_says_that_images_are_not_loaded(
+    capsys: pytest.CaptureFixture[str], vendors: Path, server: ApiServer, tmp_path: Path
+) -> None:
+    server.answers["GET /api/v1/namespaces/acme/pods"] = (200, {"items": []})
+    remarks = _plan(capsys, *_existing(server, tmp_path), "--driver", str(vendors))["remarks"]
+    assert "image localhost/driver:1 of the driver file is not loaded: the cluster must have it or pull it" in remarks
+    assert not [each for each in remarks if "IfNotPresent" in each]
 
 
 def test_planning_for_an_existing_cluster_only_reads(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.drivers import all_manifests, refuse_conflicting_driver
+from testbed.drivers.companions import loaded_images
 from testbed.errors import TestbedError, UsageError
 from testbed.images.driver import cached
 from testbed.kube import permissions
@@ -33,7 +34,14 @@ def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[
         for each in drivers:
             refuse_conflicting_driver(found.kube, each)
         _refuse_without_permissions(found.kube, all_manifests(drivers, image=image, hardware=config.hardware))
-    return _missing_images(found.kube, [each for each in images if each.startswith(_UNPULLABLE)])
+    loaded = [name for each in drivers for name in loaded_images(each)]
+    return [
+        *_missing_images(found.kube, [each for each in images if each.startswith(_UNPULLABLE)]),
+        *(
+            f"image {each} of the driver file is not loaded: the cluster must have it or pull it"
+            for each in dict.fromkeys(loaded)
+        ),
+    ]
 
 
 def driver_image(resolved: ResolvedConfig) -> str:

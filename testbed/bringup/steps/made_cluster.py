@@ -12,6 +12,7 @@ from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
 from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk_space, install_drivers, refuse_fatal
+from testbed.drivers.companions import planned_changes
 from testbed.drivers.host_access import host_access
 from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
@@ -61,7 +62,8 @@ class MadeClusterProcedure:
         config, spec = resolved.config, resolved.spec
         cluster = f"{config.name}, made by provider {config.provider}"
         objects = describe_objects(objects_of(resolved))
-        return Plan(cluster, spec.kubernetes, spec.nodes, describe_driver(resolved, installs=True), objects), None
+        driver, remarks = describe_driver(resolved, installs=True), planned_changes(resolved.drivers, config.hardware)
+        return Plan(cluster, spec.kubernetes, spec.nodes, driver, objects, remarks=tuple(remarks)), None
 
     def remove_objects(self, record: Record, folder: Path, progress: Progress) -> None:
         """Remove nothing: the objects disappear with their cluster. Report damaged files, without which it is removed too."""

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from testbed.kube.client import Object
 
-_FIRST = ("Namespace", "CustomResourceDefinition")
+_FIRST = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+)  # without its account, a workload retries with a back-off
 
 
 def in_order(objects: Iterable[Object]) -> list[Object]:
-    """Return the objects with namespaces and definitions of resources first, which others need; the rest in their order."""
+    """Return the objects with namespaces, definitions of resources and accounts first, which others need; the rest in their order."""
     return sorted(objects, key=lambda each: _FIRST.index(each["kind"]) if each["kind"] in _FIRST else len(_FIRST))
 
 

@@ -17,6 +17,7 @@ from testbed.drivers.manifests import tools
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.driver_file import DriverFile, load_driver_file
+from testbed.waiting import set_patience
 from tests.fakes.kube import FakeKube
 
 OWNER = Owner("mine", "0123456789ab", "here", pid=7)
@@ -280,6 +281,7 @@ def test_a_kind_that_a_manifest_defines_is_awaited_before_its_objects_are_applie
     pool = "{apiVersion: acme.example/v1, kind: Pool, metadata: {name: a}}"
     (tmp_path / "m.yaml").write_text(pool + "\n---\n" + yaml.safe_dump({**definition, "spec": spec}))
     kube: Any = Slow()
+    set_patience(1.0)  # the answer changes
 
     install(kube, _driver(tmp_path, "{manifests: [m.yaml]}"), OWNER)
 
