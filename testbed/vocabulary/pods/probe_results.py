@@ -14,6 +14,8 @@ from typing import Self, TypeGuard
 from testbed.drivers.published.slices import Device
 from testbed.vocabulary.checked_sets import CheckedSet
 
+_DENIED = ("permission denied", "operation not permitted")
+_AS_USER = "; it was denied access, so it may need asRoot: true in spec.probe"
 _SHOWN = 4
 _LINES = 500  # in which the most similar one is searched
 _SIMILAR = 0.6
@@ -67,7 +69,8 @@ class ProbeResult:
         names = [_name(line) for line in self.printed.splitlines()[:_LINES] if line.strip()]
         pattern = _name(re.sub(r"\(\?P<.*|\\.[+*?]?|[\^$()\[\]|?*+]", "", self.matches) or self.matches)
         similar = difflib.get_close_matches(pattern, names, n=1, cutoff=_SIMILAR)
-        ended = f" and exited with code {self.code}" if self.code else ""
+        denied = any(text in self.errors.lower() for text in _DENIED)
+        ended = (f" and exited with code {self.code}" if self.code else "") + (_AS_USER if denied else "")
         if not names:
             return f"the probe printed nothing in {self}{ended}"
         printed = f"the probe printed {len(names)} line{'s' * (len(names) > 1)} in {self}{ended}"

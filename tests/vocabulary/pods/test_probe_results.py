@@ -197,3 +197,11 @@ def test_wrong_settings_are_explained(shown: set[str], wanted: set[str], expecte
 
     assert first == f"expected container left of pod pod to show {expected}"
     assert cause in why
+
+
+@pytest.mark.parametrize(
+    ("errors", "denied"), [("cat: /dev/x: Permission denied", True), ("cat: no such file", False), ("", False)]
+)
+def test_a_probe_that_was_denied_access_is_explained(errors: str, denied: bool) -> None:
+    result = ProbeResult("pod", "workload", "", MATCHES, code=1, errors=errors)
+    assert ("asRoot: true in spec.probe" in result.summary) == denied
