@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -140,8 +140,11 @@ class Driver:
         return found
 
     def slices_on(self, node: str) -> frozenset[str]:
-        """Return the UIDs of the slices of a node; a slice that is published again has a new UID."""
-        return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
+        """Return the UIDs of the slices of a node; DriverFailed if there is none. A slice that is published again has a new UID."""
+        found = self._slices_on(node)
+        if not found:
+            raise DriverFailed(f"the driver publishes no ResourceSlice for node {node}")
+        return found
 
     def watch_pools(self, node: str) -> PoolWatch:
         """Start to record the states of the pools with devices on a node or of the network; DriverFailed if there is none."""
@@ -155,7 +158,7 @@ class Driver:
         """Wait until these slices of a node are deleted."""
 
         def gone() -> None:
-            if left := slices & self.slices_on(node):
+            if left := slices & self._slices_on(node):
                 raise NotYet(f"{len(left)} of {len(slices)} slices still exist")
 
         expected = f"the slices of {self.name} for {node} to be deleted"
@@ -166,7 +169,7 @@ class Driver:
         """Wait until these slices of a node are replaced by others, and a pool there is complete."""
 
         def published() -> None:
-            left = slices & self.slices_on(node)
+            left = slices & self._slices_on(node)
             complete = [pool for pool in self.pools if pool.complete and node in pool.nodes]
             if left or not complete:
                 raise NotYet(f"{len(left)} old slices still exist, and {'a' if complete else 'no'} pool is complete")
@@ -188,6 +191,13 @@ class Driver:
     def attributes(self, device: Device) -> dict[str, Object]:
         """Return the attributes of a device by their full names, with their values as in the ResourceSlice."""
         return with_domains(self._description(device).get("attributes", {}), self.name)
+
+    def common_attributes(self, device: Device, names: Collection[str]) -> dict[str, Object]:
+        """Return those of the attributes of a device that have one of these full names; NothingToJudge if none has."""
+        found = {name: value for name, value in self.attributes(device).items() if name in names}
+        if not found:
+            raise NothingToJudge(f"no attribute of {device} is both in its metadata file and in its ResourceSlice")
+        return found
 
     def attribute(self, device: Device, name: str) -> Object:
         """Return the value of an attribute of a device as in the ResourceSlice, or {}."""
@@ -312,6 +322,9 @@ class Driver:
                 hint="the requirement of this test must have the feature identity",
             )
         return self.world.driver_file.identity_attribute
+
+    def _slices_on(self, node: str) -> frozenset[str]:
+        return frozenset(str(each["metadata"]["uid"]) for each in self.world.slices() if _node(each) == node)
 
     def _of_the_class_on(self, *nodes: str) -> CheckedSet[Device]:
         return CheckedSet(Device(self.name, *each[:2]) for each in self._of_the_class() if each[2] in nodes)

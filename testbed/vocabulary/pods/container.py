@@ -14,7 +14,7 @@ from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.process import Completed
 from testbed.vocabulary import budgets
-from testbed.vocabulary.checked_sets import CheckedSet
+from testbed.vocabulary.checked_sets import CheckedSet, NothingToCompare
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
@@ -170,9 +170,12 @@ class Container:
 
     @property
     def restarts(self) -> int:
-        """Return how often the container was restarted."""
+        """Return how often the container was restarted. Raise NothingToCompare if the pod's status does not say it."""
         statuses = self.pod.object.get("status", {}).get("containerStatuses", ())
-        return next((int(each["restartCount"]) for each in statuses if each["name"] == self.name), 0)
+        counts = [int(each["restartCount"]) for each in statuses if each["name"] == self.name]
+        if not counts:
+            raise NothingToCompare(f"expected the status of pod {self.pod.name} to have its container {self.name}")
+        return counts[0]
 
     def end(self) -> Container:
         """Send SIGTERM to the container's process, without waiting."""

@@ -347,6 +347,22 @@ def test_a_driver_file_without_companions_is_an_error(world: Make) -> None:
         _ = Driver(world()).companion
 
 
+def test_a_node_without_slices_has_none_to_lose(world: Make) -> None:
+    with pytest.raises(DriverFailed, match="the driver publishes no ResourceSlice for node nowhere"):
+        Driver(world()).slices_on("nowhere")
+
+
+def test_the_attributes_that_two_descriptions_have_in_common(world: Make) -> None:
+    driver = Driver(world())
+    device = min(driver.devices)
+    model = f"{cluster.DRIVER}/model"
+    assert driver.common_attributes(device, {model: {}, "other": {}}) == {model: {"string": "F100"}}
+    with pytest.raises(
+        NothingToJudge, match=r"no attribute of .* is both in its metadata file and in its ResourceSlice"
+    ):
+        driver.common_attributes(device, ["other"])
+
+
 def test_without_expected_values_there_is_nothing_to_judge(world: Make) -> None:
     made = world()
     with pytest.raises(NothingToJudge, match="the driver file expects no values"):

@@ -12,7 +12,7 @@ from testbed import process
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.models.driver.probe import Probe
-from testbed.vocabulary.checked_sets import NONE
+from testbed.vocabulary.checked_sets import NONE, NothingToCompare
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.probe_command import as_container, in_container
@@ -183,6 +183,12 @@ def test_the_settings_of_a_container(pod: Callable[..., Pod]) -> None:
     kube_of(found).outputs["p/c"] = "HOSTNAME=p\nGPU_DEVICE_GPU_0_SHARING_INTERVAL=Long\n"
 
     assert found.container("c").settings == frozenset({"other"})
+
+
+def test_the_restarts_of_an_unknown_container_are_not_zero(pod: Callable[..., Pod]) -> None:
+    assert pod(RUNS).container("c").restarts == 0
+    with pytest.raises(NothingToCompare, match="expected the status of pod p to have its container other"):
+        _ = pod(RUNS).container("other").restarts
 
 
 def test_what_a_claim_adds_to_a_container(pod: Callable[..., Pod]) -> None:
