@@ -9,17 +9,19 @@ import click
 
 from testbed import folders
 from testbed.cli import options
-from testbed.conformance import catalogue
+from testbed.conformance import catalogue, profiles
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.conformance.requirement import GIVEN, Requirement
 from testbed.reporting import terminal
 
 
 @click.command("list")
+@click.option("--profile", metavar="smoke|core|full", help="Only the requirements of this profile. [default: full]")
 @options.output_format
-def list_(output: str) -> None:
+def list_(profile: str | None, output: str) -> None:
     """List the requirements."""
-    entries = _catalogue().every
+    judged = profiles.profile(profile or profiles.FULL)
+    entries = [entry for entry in _catalogue().every if judged.has(entry.requirement.id)]
     if output == "json":
         options.print_json([_data(entry) for entry in entries])
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import shutil
 import signal
@@ -105,7 +106,14 @@ def _misused(failure: click.ClickException) -> int:
     if message.startswith("Usage:"):  # a group without a command: click's message is its help
         return _say(message, code=2)
     context = getattr(failure, "ctx", None)
-    return _say(f"error: {message}", f"{context.command_path} --help" if context else "", code=2)
+    return _say(f"error: {message}", _usage_hint(context, message) if context else "", code=2)
+
+
+def _usage_hint(context: click.Context, message: str) -> str:
+    """Return a command that shows the usage, or the option for a name that was given as an argument."""
+    surplus = re.search(r"unexpected extra argument \((\S+)\)", message)
+    takes_name = any("--name" in each.opts for each in context.command.params)
+    return f"{context.command_path} --name {surplus[1]}" if surplus and takes_name else f"{context.command_path} --help"
 
 
 def _say(what: str, hint: str = "", code: int = 3) -> int:

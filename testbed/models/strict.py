@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,6 +22,9 @@ from testbed.models.validation_messages import UNKNOWN_KEY, describe_value, mess
 
 API_VERSION: Final = "dra-testbed/v1alpha1"
 M = TypeVar("M", bound=BaseModel)
+_NO_SUCH_FILE = "no such file: "
+_SHOWN_FILES = 2
+_SIMILAR = 0.6
 
 
 class Strict(BaseModel):
@@ -73,12 +77,25 @@ def check_flags(
 
 
 def file_error(path: Path, problems: list[Problem]) -> UsageError:
-    """Return one error with all problems of a file, in the order of its lines."""
+    """Return one error with all problems of a file, in the order of its lines; missing files are one line at the end."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
-    lines = [f"{path}:{each.line}: {each.path or 'document'}: {each.what}" for each in ordered]
+    missing = [each for each in ordered if each.what.startswith(_NO_SUCH_FILE)]
+    own = [each for each in ordered if each not in missing]
+    lines = [f"{path}:{each.line}: {each.path or 'document'}: {each.what}" for each in own]
+    lines += [f"{path}:{missing[0].line}: {_describe_missing(path, missing)}"] if missing else []
     if len(lines) == 1:
         return UsageError(lines[0])
     return UsageError("\n  ".join([f"{path} has {len(lines)} problems:", *lines]))
+
+
+def _describe_missing(path: Path, missing: Sequence[Problem]) -> str:
+    """Describe the files that a file names and that do not exist. Several are probably missing because it was copied alone."""
+    if len(missing) == 1:
+        return f"{missing[0].path}: {missing[0].what}"
+    names = [each.what.removeprefix(_NO_SUCH_FILE) for each in missing]
+    more = f" and {len(names) - _SHOWN_FILES} more" if names[_SHOWN_FILES:] else ""
+    shown = f"{', '.join(names[:_SHOWN_FILES])}{more}"
+    return f"{len(names)} files do not exist: {shown}; paths are relative to {path.absolute().parent}"
 
 
 def existing_file(path: Path, info: ValidationInfo) -> Path:
@@ -97,7 +114,7 @@ def existing_path(path: Path, info: ValidationInfo) -> Path:
         return path
     found = _as_seen_from_the_file(path, info.context)
     if not found.is_file() and not found.is_dir():
-        raise ValueError(f"no such file: {found}")
+        raise ValueError(f"{_NO_SUCH_FILE}{found}")
     return found
 
 
@@ -113,6 +130,7 @@ def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem
         return model.model_validate_json(json.dumps(source.content), context=context), []
     except ValidationError as refused:
         errors = [error for error in refused.errors() if not _is_short_by_bad_items(error)]
+    errors = [error for error in errors if not _is_misspelt(error, errors)]
     # Rules of this kind mean nothing for a file of another one.
     wrong_kind = [error for error in errors if error["loc"] == ("kind",)]
     return None, [_problem(source, error, model) for error in wrong_kind or errors]
@@ -121,6 +139,15 @@ def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem
 def _is_short_by_bad_items(error: ErrorDetails) -> bool:
     """Return True if a list is too short only because pydantic left out its invalid items, which are reported anyway."""
     return error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]
+
+
+def _is_misspelt(missing: ErrorDetails, errors: Sequence[ErrorDetails]) -> bool:
+    """Return True if a key is missing because it is misspelt, which the problem of the unknown key says."""
+    *parent, key = missing["loc"]
+    unknown = [
+        str(each["loc"][-1]) for each in errors if each["type"] == "extra_forbidden" and [*each["loc"][:-1]] == parent
+    ]
+    return missing["type"] == "missing" and bool(difflib.get_close_matches(str(key), unknown, n=1, cutoff=_SIMILAR))
 
 
 def _problem(source: Document, error: ErrorDetails, model: type[BaseModel]) -> Problem:

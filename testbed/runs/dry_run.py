@@ -14,6 +14,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.models.run_request import RunRequest
 from testbed.runs import pytest_process
 from testbed.runs.execution import target
+from testbed.runs.known_failures import check_known_ids
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def plan_run(request: RunRequest) -> RunPlan:
 
 def _facts(request: RunRequest) -> tuple[Facts, planning.Plan | None]:
     testbed, config = target(request)
+    check_known_ids(request.driver_file(config))
     driver_file = load_driver_file(request.driver_file(config))
     if testbed is not None:
         return facts.gather(

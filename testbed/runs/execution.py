@@ -16,6 +16,7 @@ from testbed.models.run_request import RunRequest
 from testbed.progress import Progress
 from testbed.runs import pytest_process
 from testbed.runs.early_report import EarlyReport, expected_environment
+from testbed.runs.known_failures import check_known_ids
 from testbed.waiting import set_patience
 
 
@@ -27,6 +28,7 @@ def execute(request: RunRequest) -> int:
     set_patience(request.patience)  # for the testbed, which is made in this process
     testbed, config = target(request)
     driver = request.driver_file(config)
+    check_known_ids(driver)
     started = run_started(request, driver, expected_environment(request.testbed, config))
     with report_folder.reserve(request.report):
         early = EarlyReport(request.report, started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import signal
@@ -22,6 +23,31 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path
 
 def python(code: str) -> process.Completed:
     return process.run([sys.executable, "-c", code], env=ENVIRONMENT, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["status", "demo"], "dra-testbed status --name demo"),
+        (["down", "demo"], "dra-testbed down --name demo"),
+        (["explain", "CLAIM-001", "CLAIM-002"], "dra-testbed explain --help"),
+    ],
+)
+def test_a_name_that_is_given_as_an_argument_is_shown_with_its_option(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert f"try: {hint}\n" in capsys.readouterr().err
+
+
+def test_the_requirements_of_a_profile_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "--profile", "smoke", "-o", "json"]) == 0
+    smoke = {each["id"] for each in json.loads(capsys.readouterr().out)}
+    assert run(["list", "-o", "json"]) == 0
+    every = {each["id"] for each in json.loads(capsys.readouterr().out)}
+    assert "REG-001" in smoke < every
+    assert run(["list", "--profile", "smok"]) == 2
+    assert "did you mean smoke?" in capsys.readouterr().err
 
 
 def test_help_lists_every_command_and_imports_none_of_the_heavy_ones() -> None:

@@ -97,6 +97,29 @@ def test_a_path_is_relative_to_the_file_that_names_it(tmp_path: Path) -> None:
     assert made.part.file == tmp_path / "there.yaml"
 
 
+class Probe(Strict):
+    probe: str
+    kind: str = ""
+
+
+def test_a_misspelt_key_is_not_missing_too() -> None:
+    with pytest.raises(UsageError) as refused:
+        check(parse("prbe: x", Path("file.yaml")), Probe)
+    assert str(refused.value) == "file.yaml:1: prbe: is not a known key; did you mean probe?"
+    with pytest.raises(UsageError, match=r"probe: is missing\n.*other: is not a known key"):
+        check(parse("other: x", Path("file.yaml")), Probe)
+
+
+def test_missing_files_are_one_problem_after_the_others(tmp_path: Path) -> None:
+    text = "parts: [{file: a}, {file: b}, {file: c}]\ncuont: 1\n"
+    with pytest.raises(UsageError) as refused:
+        check(parse(text, tmp_path / "file.yaml"), Whole)
+    _, own, missing = str(refused.value).splitlines()
+    assert own == f"  {tmp_path}/file.yaml:2: cuont: is not a known key; did you mean count?"
+    files = f"{tmp_path}/a, {tmp_path}/b and 1 more"
+    assert missing == f"  {tmp_path}/file.yaml:1: 3 files do not exist: {files}; paths are relative to {tmp_path}"
+
+
 def test_a_file_that_does_not_exist_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rf"file.yaml:1: part.file: no such file: {tmp_path}/gone"):
         check(parse("part: {file: gone}", tmp_path / "file.yaml"), Whole)
