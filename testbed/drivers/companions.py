@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.drivers import name_checks
-from testbed.drivers.install import describe_changes, install, manifests, takes_hardware
+from testbed.drivers.install import describe_changes, install, manifests
+from testbed.drivers.manifests.sources import takes_hardware
 from testbed.drivers.ready import KeptNodes, expected_nodes, wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.images.archives import names_in

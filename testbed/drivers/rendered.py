@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed import folders
-from testbed.drivers.install import rendered_manifests
+from testbed.drivers.manifests.sources import rendered_manifests
 from testbed.images.driver import RELEASE
 from testbed.models.driver_file import DriverFile, load_driver_file
 
