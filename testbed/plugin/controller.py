@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from testbed.conformance.events import EventLog
 from testbed.conformance.results import exit_code, subject_of
 from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
-from testbed.conformance.verdicts import Attempt, needs_another_attempt, worst
+from testbed.conformance.verdicts import Attempt, needs_another_attempt
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Subject, Tier, Verdict
 from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
-from testbed.plugin.fixtures import WAITED
+from testbed.plugin.finished_tests import FinishedTest, explain_interruption, fact_of, summarize
 from testbed.plugin.running_tests import RunningTests
 from testbed.progress import Screen
 from testbed.reporting import report, terminal
@@ -128,7 +128,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Show with -v the seconds of each test that passed, and which failed test will be repeated."""
-        if report.failed and self._is_repeated(_plain(report.nodeid), _fact(report)["verdict"]):
+        if report.failed and self._is_repeated(_plain(report.nodeid), fact_of(report)["verdict"]):
             return "to be repeated", "R", "FAILED, will be repeated"
         if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
             return "passed", ".", f"PASSED ({report.duration:.1f} s)"
@@ -260,62 +260,54 @@ class Controller:
         """Complete failed tests whose clean-up did not end because of an interrupt or the debugger: their failure counts."""
         for test, phases in self._phases.items():
             if any(phase.failed for phase in phases):
-                self._finish(test, phases)
+                self._finish(test, phases, is_examined=False)
 
-    def _finish(self, test: str, phases: list[pytest.TestReport]) -> None:
+    def _finish(self, test: str, phases: list[pytest.TestReport], *, is_examined: bool = True) -> None:
         self._open.discard(test)
-        requirement = self._tests[test]
+        requirement, beside = self._tests[test], self._beside.end(test)
         if self._decided[requirement]:
             return
-        facts = [_fact(phase) for phase in phases]
-        first_bad = next((fact for fact in facts if fact["message"]), facts[0])
-        verdict, beside = worst(Verdict(fact["verdict"]) for fact in facts), self._beside.end(test)
-        evidence = next((fact["evidence"] for fact in facts if fact["evidence"]), "")
-        message = first_bad["message"]
-        interruption = self._examine(test, verdict, facts, phases)
+        done = summarize(phases)
+        interruption = self._examine(test, done) if is_examined else None
         if interruption:
             verdict = Verdict.FAIL if interruption.by_driver else Verdict.ERROR
-            evidence = evidence or f"evidence/{requirement}"
-            message = _explain(interruption, message)
+            message = explain_interruption(interruption, done.message)
+            done = replace(done, verdict=verdict, message=message, evidence=done.evidence or f"evidence/{requirement}")
         component = interruption.component if interruption else ""
-        self._attempts.setdefault(test, []).append(Attempt(verdict, component))
+        self._attempts.setdefault(test, []).append(Attempt(done.verdict, component))
         is_stopped = interruption is not None and not interruption.is_repaired
         to_repeat = not is_stopped and self.is_open(test)
-        if to_repeat and verdict is not Verdict.PASS:
-            self._announce_repetition(requirement, message)
-            self._keep_names(evidence, beside)
+        if to_repeat and done.verdict is not Verdict.PASS:
+            self._announce_repetition(requirement, done.message)
+            self._keep_names(done.evidence, beside)
         self._write(
             "test-finished",
             test=test,
             id=requirement,
-            verdict=verdict,
-            seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
-            message=message,
-            evidence=evidence,
-            observed=first_bad.get("observed", False),
+            verdict=done.verdict,
+            seconds=done.seconds,
+            message=done.message,
+            evidence=done.evidence,
+            observed=done.observed,
             **({"to_repeat": True, "beside": beside} if to_repeat else {}),
             **({"component": component} if component else {}),
         )
         if is_stopped:
-            self._stop(message)
+            self._stop(done.message)
 
-    def _examine(
-        self, test: str, verdict: Verdict, facts: list[dict[str, Any]], phases: list[pytest.TestReport]
-    ) -> Interruption | None:
+    def _examine(self, test: str, done: FinishedTest) -> Interruption | None:
         """Return which component of the cluster failed during a test that did not pass; None if none did, or no cluster was needed."""
         requirement = self._tests[test]
-        if verdict not in _EXAMINED or requirement not in self._repeatable | self._disruptive:
+        if done.verdict not in _EXAMINED or requirement not in self._repeatable | self._disruptive:
             return None
-        bad = [fact for fact in facts if fact["message"]]
         earlier = [each.component for each in self._attempts.get(test, ()) if each.component]
-        evidence = next((fact["evidence"] for fact in bad if fact["evidence"]), f"evidence/{requirement}")
         return self._surroundings.examine(
             FailedTest(
-                began=getattr(phases[0], "start", 0.0),
-                ended=getattr(phases[-1], "stop", 0.0) or time.time(),
-                nodes=_names(bad, "nodes"),
-                namespaces=_names(bad, "namespaces"),
-                evidence=self.context.request.report / evidence,
+                began=done.began,
+                ended=done.ended,
+                nodes=done.nodes,
+                namespaces=done.namespaces,
+                evidence=self.context.request.report / (done.evidence or f"evidence/{requirement}"),
                 interrupted_by=", ".join(earlier),
                 judges_cluster=requirement in self._about_cluster,
             )
@@ -341,41 +333,10 @@ class Controller:
                 (folder / "beside.txt").write_text("".join(f"{test}\n" for test in beside))
 
 
-def _names(facts: Sequence[dict[str, Any]], key: str) -> list[str]:
-    return list(dict.fromkeys(name for fact in facts for name in fact.get(key, ())))
-
-
-def _explain(interruption: Interruption, message: str) -> str:
-    """Return the message of an interrupted test: first the component, then the first line of what the test reported."""
-    blame = "the driver" if interruption.by_driver else "the cluster, not the driver"
-    said = message.partition("\n")[0]
-    return f"{interruption.text}\n  blame: {blame}" + (f"\n  the test reported: {said}" if said else "")
-
-
 def _row(choice: Choice) -> dict[str, Any]:
     each = choice.requirement
     named = {"id": each.id, "sentence": each.sentence, "level": each.level, "tier": each.tier, "about": each.about}
     return {**named, "source": each.source, "verdict": choice.verdict, "reason": choice.reason, "exempt": choice.exempt}
-
-
-def _fact(phase: pytest.TestReport) -> dict[str, Any]:
-    """Return the verdict of one phase. Without data from `judge`, a failure is a crashed worker, and a skip is an error in the suite."""
-    if phase.passed:
-        return {"verdict": Verdict.PASS, "message": "", "evidence": ""}
-    known: dict[str, Any] | None = getattr(phase, "dra", None)
-    if phase.skipped and not known:
-        text = phase.longrepr[2] if isinstance(phase.longrepr, tuple) else str(phase.longrepr)
-        return {
-            "verdict": Verdict.ERROR,
-            "message": f"the test called pytest.skip, which suites must not do: {text}",
-            "evidence": "",
-        }
-    return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
-
-
-def _waited(phase: pytest.TestReport) -> float:
-    """Return how many seconds the test waited for devices, which do not count as its duration."""
-    return sum(value for name, value in phase.user_properties if name == WAITED and isinstance(value, float))
 
 
 def _catalogue_paths(config: pytest.Config, ids: Sequence[str]) -> set[Path]:

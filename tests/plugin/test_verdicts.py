@@ -163,6 +163,12 @@ def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge
     assert "pod pod-with-cats" in run.row("T-001").message
 
 
+def test_a_failure_of_the_clean_up_decides_after_an_error_of_the_test_with_its_message(judge: Judge) -> None:
+    run = judge(f"{_GOOD}    {{}}['nothing']\n", fault="pods-never-end")
+    assert run.verdicts == {"T-001": "fail"}
+    assert "all of kind Pod to be gone" in run.row("T-001").message
+
+
 def test_a_must_that_the_cluster_does_not_support_makes_the_run_partial(judge: Judge) -> None:
     run = judge(_GOOD + "@required(2, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n")
     assert run.verdicts == {"T-001": "pass", "T-002": "cluster-unsupported"}

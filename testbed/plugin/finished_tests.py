@@ -1,0 +1,82 @@
+"""What the phases of one attempt of a test reported together. Used by the controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from testbed.conformance.verdicts import worst
+from testbed.models.requirement_enums import Verdict
+from testbed.plugin.canaries.surroundings import Interruption
+from testbed.plugin.fixtures import WAITED
+
+
+@dataclass(frozen=True)
+class FinishedTest:
+    """One attempt. The worst phase decides; its message and evidence are those of the attempt.
+
+    `nodes` are those of the test's pods. `began` and `ended` are seconds since the epoch; `seconds` do not count the wait for devices.
+    """
+
+    verdict: Verdict
+    message: str
+    evidence: str
+    observed: bool
+    seconds: float
+    nodes: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    began: float
+    ended: float
+
+
+def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
+    """Return what setup, call and teardown of one attempt reported."""
+    facts = [fact_of(phase) for phase in phases]
+    verdict = worst(Verdict(fact["verdict"]) for fact in facts)
+    decisive = sorted((fact for fact in facts if fact["message"]), key=lambda fact: fact["verdict"] != verdict)
+    return FinishedTest(
+        verdict=verdict,
+        message=decisive[0]["message"] if decisive else "",
+        evidence=next((fact["evidence"] for fact in (*decisive, *facts) if fact["evidence"]), ""),
+        observed=bool(decisive) and decisive[0].get("observed", False),
+        seconds=round(sum(phase.duration for phase in phases) - _waited(phases[-1]), 3),
+        nodes=_names(facts, "nodes"),
+        namespaces=_names(facts, "namespaces"),
+        began=getattr(phases[0], "start", 0.0),
+        ended=getattr(phases[-1], "stop", 0.0) or time.time(),
+    )
+
+
+def fact_of(phase: pytest.TestReport) -> dict[str, Any]:
+    """Return the verdict of one phase. Without data from `judge`, a failure is a crashed worker, and a skip is an error in the suite."""
+    if phase.passed:
+        return {"verdict": Verdict.PASS, "message": "", "evidence": ""}
+    known: dict[str, Any] | None = getattr(phase, "dra", None)
+    if phase.skipped and not known:
+        text = phase.longrepr[2] if isinstance(phase.longrepr, tuple) else str(phase.longrepr)
+        return {
+            "verdict": Verdict.ERROR,
+            "message": f"the test called pytest.skip, which suites must not do: {text}",
+            "evidence": "",
+        }
+    return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
+
+
+def explain_interruption(interruption: Interruption, message: str) -> str:
+    """Return the message of an interrupted attempt: first the component, then the first line of what the test reported."""
+    blame = "the driver" if interruption.by_driver else "the cluster, not the driver"
+    said = message.partition("\n")[0]
+    return f"{interruption.text}\n  blame: {blame}" + (f"\n  the test reported: {said}" if said else "")
+
+
+def _names(facts: Sequence[dict[str, Any]], key: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for fact in facts for name in fact.get(key, ())))
+
+
+def _waited(phase: pytest.TestReport) -> float:
+    """Return how many seconds the test waited for devices, which do not count as its duration."""
+    return sum(value for name, value in phase.user_properties if name == WAITED and isinstance(value, float))
