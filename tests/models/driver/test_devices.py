@@ -1,0 +1,59 @@
+"""What a driver file declares about devices, their amounts and identities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import UsageError
+from tests.models.driver.files import FULL, load
+
+
+@pytest.mark.parametrize(
+    ("more", "given"),
+    [
+        ("", {"local", "few", "unshared"}),
+        ("    belongTo: network\n", {"few", "unshared"}),
+        ("    perNode: 33\n", {"local", "unshared"}),
+        (
+            "  optional: {capacity: {class: gpu.dra-testbed.example, name: memory, half: 8Gi}}\n",
+            {"local", "few"},
+        ),
+    ],
+)
+def test_the_file_declares_what_tests_may_assume_about_devices(folder: Path, more: str, given: set[str]) -> None:
+    identity = "    identity: {attribute: uuid, scope: cluster}\n"
+    assert load(folder, FULL.replace(identity, identity + more)).given == given
+
+
+def test_a_class_of_shared_devices_needs_amounts(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"spec\.optional\.capacity\.half: is missing"):
+        load(folder, FULL + "  optional: {capacity: {class: c.example.com}}\n")
+
+
+def test_an_amount_that_is_rounded_needs_the_result(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"only one of uneven and rounded, but needs both or neither"):
+        load(folder, FULL + "  optional: {capacity: {class: c.example.com, name: memory, half: 8Gi, uneven: 3Gi}}\n")
+
+
+@pytest.mark.parametrize("key", ["half", "uneven", "rounded", "tooMuch"])
+def test_an_invalid_quantity_is_reported_with_its_line(folder: Path, key: str) -> None:
+    amounts = {"half": "8Gi", "uneven": "1.5e3", "rounded": ".5", "tooMuch": "100m"}
+    section = "  optional:\n    capacity:\n      class: c.example.com\n      name: memory\n"
+    lines = [f"      {name}: '{value}'\n" for name, value in amounts.items()]
+    assert load(folder, FULL + section + "".join(lines)).sharing
+    wrong = [f"      {name}: {'banana' if name == key else repr(value)}\n" for name, value in amounts.items()]
+    with pytest.raises(
+        UsageError, match=rf"driver.yaml:\d+: spec.optional.capacity.{key}: is 'banana', but must be a quantity"
+    ):
+        load(folder, FULL + section + "".join(wrong))
+
+
+@pytest.mark.parametrize(("scope", "is_unique"), [("cluster", True), ("node", False)])
+def test_only_an_identity_that_is_unique_in_the_cluster_declares_the_feature(
+    folder: Path, scope: str, is_unique: bool
+) -> None:
+    file = load(folder, FULL.replace("scope: cluster", f"scope: {scope}"))
+    assert file.identity_attribute == "uuid"
+    assert ("identity" in file.features) is file.is_identity_unique is is_unique

@@ -1,0 +1,57 @@
+"""The install section of a driver file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.errors import UsageError
+from tests.models.driver.files import FULL, load, refusal
+
+
+def test_an_installed_driver_needs_no_install_section_and_runs_on_all_nodes(folder: Path) -> None:
+    content = yaml.safe_load(FULL)
+    del content["spec"]["install"], content["spec"]["nodes"]
+
+    found = load(folder, yaml.safe_dump(content))
+
+    assert found.install is None
+    assert found.nodes.selector == {}
+
+
+def test_a_folder_stands_for_the_manifests_in_it(folder: Path) -> None:
+    for name in ("b.yml", "a.json", "notes.md"):
+        (folder / "manifests" / name).write_text("")
+    found = load(folder, FULL.replace("manifests/one.yaml", "manifests")).install
+    assert found
+    assert [each.name for each in found.manifests] == ["a.json", "b.yml", "one.yaml"]
+
+
+def test_a_folder_without_manifests_is_refused(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    assert "empty contains no file that ends with .yaml, .yml, .json" in refusal(folder, "manifests/one.yaml", "empty")
+
+
+@pytest.mark.parametrize(
+    ("install", "message"),
+    [
+        ("{images: [image.tar]}", "spec.install: has none of manifests, kustomize, chart, process, installed"),
+        ("{installed: true, manifests: [manifests]}", "has manifests and installed of manifests,"),
+        ("{installed: true, images: [image.tar]}", "has installed: true, so images has no effect"),
+        ("{installed: true, builtInImage: true}", "has installed: true, so builtInImage has no effect"),
+    ],
+)
+def test_a_driver_is_installed_in_one_way(folder: Path, install: str, message: str) -> None:
+    content = yaml.safe_load(FULL)
+    content["spec"]["install"] = yaml.safe_load(install)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load(folder, yaml.safe_dump(content))
+
+
+def test_a_driver_that_is_installed_already_is_not_installed(folder: Path) -> None:
+    content = yaml.safe_load(FULL)
+    content["spec"]["install"] = {"installed": True}
+    assert load(folder, yaml.safe_dump(content)).install is None

@@ -1,0 +1,97 @@
+"""Keys that moved, and keys that this version cannot act on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.models.driver.files import refusal
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "  devices:",
+            "  deviceClass: a.example\n  devices:",
+            "14: spec.deviceClass: is not a known key; it moved to spec.devices.classes",
+        ),
+        (
+            "  devices:",
+            "  classes: {taints: t.example}\n  devices:",
+            "spec.classes: is not a known key; it moved to spec.optional, as",
+        ),
+        (
+            "  devices:",
+            "  sharing: {capacity: a}\n  devices:",
+            "spec.sharing: is not a known key; it moved to spec.optional.capacity",
+        ),
+        (
+            "  devices:",
+            "  otherDevices: {a: [b]}\n  devices:",
+            "spec.otherDevices: is not a known key; it moved to spec.devices.others",
+        ),
+        (
+            "  devices:",
+            "  examples: {}\n  devices:",
+            "spec.examples: is not a known key; it moved to spec.devices.examples",
+        ),
+        ("  devices:\n", "  devices:\n    examples: {matchAttribute: a}\n", "it moved to spec.devices.examples.match"),
+        ("    lines:", "    matches:", "spec.probe.matches: is not a known key; it moved to spec.probe.lines"),
+        ("    lines:", "    identityAttribute: uuid\n    lines:", "it moved to spec.devices.identity.attribute"),
+        (
+            '"true"}}',
+            '"true"}, ownSlices: false}',
+            "spec.nodes.ownSlices: is not a known key; it moved to spec.devices.belongTo",
+        ),
+    ],
+)
+def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
+    folder: Path, old: str, new: str, message: str
+) -> None:
+    found = refusal(folder, old, new)
+    assert message in found
+    assert re.search(r"driver\.yaml:\d+: spec\.", found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[manifests/one.yaml]",
+            "[manifests/one.yaml]\n    previous: {manifests: [manifests]}",
+            "spec.install.previous: is not supported",
+        ),
+        (
+            "    manifests: [manifests/one.yaml]",
+            "    process: {command: [plugin]}",
+            "spec.install.process: is not supported by this version; use manifests",
+        ),
+        (
+            "[gpu.dra-testbed.example]",
+            "[gpu.dra-testbed.example, b.example]",
+            "spec.devices.classes: is not supported by this version; use one class",
+        ),
+        ("    classes:", "    claim: {counts: all}\n    classes:", "spec.devices.claim.counts: is not supported"),
+        ("    classes:", "    claim: {counts: [1, 2]}\n    classes:", "spec.devices.claim.counts: is not supported"),
+        (
+            "    classes:",
+            "    claim: {configuration: required}\n    classes:",
+            "spec.devices.claim.configuration: is not supported",
+        ),
+        ("    classes:", "    claim: {with: [b.example]}\n    classes:", "spec.devices.claim.with: is not supported"),
+        ("    command: [env]", "    image: a\n    command: [env]", "spec.probe.image: is not supported"),
+        (
+            "    command: [env]",
+            "    without: {command: [a]}\n    command: [env]",
+            "spec.probe.without: is not supported",
+        ),
+        ("  devices:", "  budgets: {prepareP99: 2s}\n  devices:", "spec.budgets: is not supported"),
+    ],
+)
+def test_a_key_that_this_version_cannot_act_on_is_refused(folder: Path, old: str, new: str, message: str) -> None:
+    found = refusal(folder, old, new)
+    assert message in found
+    assert re.search(r"driver\.yaml:\d+: spec\.", found)
