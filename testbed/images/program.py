@@ -74,7 +74,10 @@ def _check_programs(source: Path, members: Sequence[tarball.Member], words: Sequ
 def _check_static(file: Path) -> None:
     found = elf.read(file)
     if found is None:
-        raise UsageError(f"{file} is no ELF program for 64-bit Linux", hint=f"name a program; {_WITH_LIBRARIES[3:]}")
+        raise UsageError(
+            f"{file} is no ELF program for 64-bit Linux",
+            hint="name a static program, or a folder with all that it needs",
+        )
     if not found.runs_here:
         raise UsageError(
             f"{file} is a program for another architecture than {oci.architecture()}", hint="build it again"

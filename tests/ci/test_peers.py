@@ -26,6 +26,7 @@ from testbed.models.report import DriverConformanceReport, DriverUnderTest, Envi
 from testbed.models.requirement_enums import Level, Result, Tier, Verdict
 from testbed.progress import Silent
 from tests.ci.conftest import Host
+from tests.fakes.programs import static_program
 
 
 def difference(*ids: str) -> Difference:
@@ -184,7 +185,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
 
     def built(_lock: object, names: list[str], **_how: object) -> dict[str, Path]:
         for name in names:
-            (tmp_path / name).write_bytes(b"code")
+            (tmp_path / name).write_bytes(static_program())
         return {name: tmp_path / name for name in names}
 
     monkeypatch.setattr("ci.peers.preparing.ensure", built)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from testbed.errors import UsageError
 from testbed.images import Image, basics, oci, tarball
 from testbed.images.archives import names_in
 from testbed.images.driver import RELEASE
+from tests.fakes.programs import static_program
 
 
 @pytest.fixture
@@ -176,11 +176,8 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> _Nodes:
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Path:
-    """Write the smallest static program that an image is made of: an ELF header without segments."""
-    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    machine = {"amd64": 62, "arm64": 183}[oci.architecture()]
     file = tmp_path / "driver"
-    file.write_bytes(ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, 0, 0, 0, 0))
+    file.write_bytes(static_program())
     return file
 
 

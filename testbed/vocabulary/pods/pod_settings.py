@@ -33,7 +33,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 def with_pod_settings(manifest: Object, driver_file: DriverFile) -> Object:
     """Return the object with the settings of test pods. What the manifest sets itself is kept; without pods it is unchanged."""
-    if manifest["kind"] not in _POD_SPECS:
+    if not _creates_pods(manifest):
         return manifest
     made = copy.deepcopy(manifest) if driver_file.probe.as_root else restricted(manifest)
     _add_tolerations(_pod_spec(made), driver_file.nodes.tolerations)
@@ -42,7 +42,7 @@ def with_pod_settings(manifest: Object, driver_file: DriverFile) -> Object:
 
 def restricted(manifest: Object) -> Object:
     """Return the object with pods that meet the Pod Security Standard `restricted`, unless the manifest sets something else."""
-    if manifest["kind"] not in _POD_SPECS:
+    if not _creates_pods(manifest):
         return manifest
     made = copy.deepcopy(manifest)
     pod = _pod_spec(made)
@@ -50,6 +50,11 @@ def restricted(manifest: Object) -> Object:
     for each in _containers(pod):
         each["securityContext"] = {**RESTRICTED_CONTAINER, **(each.get("securityContext") or {})}
     return made
+
+
+def _creates_pods(manifest: Object) -> bool:
+    """Return False for other kinds, and for a manifest of a status only."""
+    return manifest["kind"] in _POD_SPECS and "spec" in manifest
 
 
 def _pod_spec(manifest: Object) -> Object:

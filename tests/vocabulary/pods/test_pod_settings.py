@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed import folders
 from testbed.models.driver_file import DriverFile, load_driver_file
@@ -77,6 +79,23 @@ def test_pods_run_as_root_for_a_probe_that_needs_it(tolerant: DriverFile) -> Non
 def test_an_object_without_pods_is_unchanged(tolerant: DriverFile, kind: str) -> None:
     manifest = _made(kind, {"devices": {}})
     assert with_pod_settings(manifest, tolerant) is manifest
+
+
+@pytest.mark.parametrize("kind", ["Pod", "DaemonSet"])
+def test_a_manifest_of_a_status_is_unchanged(tolerant: DriverFile, kind: str) -> None:
+    manifest = {"kind": kind, "metadata": {"name": "it"}, "status": {"phase": "Pending"}}
+    assert with_pod_settings(manifest, tolerant) is manifest
+
+
+@pytest.mark.parametrize("path", sorted((folders.data("manifests") / "suites").rglob("*.yaml")), ids=str)
+def test_the_settings_can_be_added_to_every_manifest_of_the_suites(tolerant: DriverFile, path: Path) -> None:
+    text = re.sub(r"{%.*?%}", "", re.sub(r"{{.*?}}", "1", path.read_text()))
+    try:
+        documents = [each for each in yaml.safe_load_all(text) if each]
+    except yaml.YAMLError:
+        pytest.skip("its YAML depends on the values of variables")
+    for each in documents:
+        with_pod_settings(each, tolerant)
 
 
 def test_a_pod_of_a_scenario_has_the_settings(world: Callable[..., World], tolerant: DriverFile) -> None:
