@@ -53,6 +53,7 @@ def test_tests_that_ran_while_a_component_was_broken_are_interrupted_too(place: 
 def test_one_look_serves_all_failures_before_it(place: Place) -> None:
     now = time.time()
     assert place.examine(now - 9, now - 1) is None
+    assert (place.folder / "canaries.txt").read_text() == "on node-1: canary pod: Running on node-1\n"
     assert place.examine(now - 8, now - 2) is None
     assert len(place.canaries) == 1
     assert place.examine(now, time.time() + 1) is None

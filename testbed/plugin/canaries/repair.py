@@ -18,6 +18,7 @@ from testbed.plugin.canaries.findings import (
     NODE,
     RUNTIME,
     SCHEDULER,
+    CanaryState,
     FailedComponent,
 )
 from testbed.providers.base import (
@@ -67,6 +68,12 @@ def escalated(cluster: Cluster, failed: FailedComponent) -> FailedComponent:
     """Return what to restart if restarting the component did not help: its whole node, where that is possible."""
     can_reboot = bool(failed.node) and Capability.REBOOT_NODE in cluster.capabilities
     return FailedComponent(NODE, failed.node, failed.seen) if can_reboot else failed
+
+
+def keep_canaries(pods: Sequence[CanaryState], into: Path) -> None:
+    """Write how far the canary pods came to the evidence, if there is any: it shows that the cluster works without the driver."""
+    if into.is_dir():
+        (into / "canaries.txt").write_text("".join(f"on {each.node}: {each.seen}\n" for each in pods))
 
 
 def keep_logs(testbed: Testbed, failed: Sequence[FailedComponent], into: Path) -> None:

@@ -92,7 +92,7 @@ class Surroundings:
             seconds = _control_seconds(test)
             text += f"\n  it failed in this test before ({test.interrupted_by}), and not in {seconds:.0f} s without the test"
             return Interruption(names, text, is_repaired=True, by_driver=True)
-        return Interruption(names, f"{text}\n  it was restarted, and canary pods run again", is_repaired=True)
+        return Interruption(names, f"{text}\n  repaired: restarted, and canary pods run again", is_repaired=True)
 
     def _look(self, testbed: Testbed, test: FailedTest) -> list[FailedComponent]:
         began = time.time()
@@ -100,9 +100,11 @@ class Surroundings:
         canaries = Canaries(testbed.kube, testbed.owner, image, self._process)
         with_claims = Capability.CHANGE_DRIVER in testbed.cluster.capabilities and not test.judges_cluster
         on = test.nodes[:_MOST_NODES] or self._expected_nodes(testbed)
-        found = failed_components(observe(testbed.cluster, canaries, on, with_claims=with_claims))
+        seen = observe(testbed.cluster, canaries, on, with_claims=with_claims)
+        found = failed_components(seen)
         if not found:
             self._worked_at = began
+            repair.keep_canaries(seen.pods, test.evidence)
         return found
 
     def _expected_nodes(self, testbed: Testbed) -> list[str]:
