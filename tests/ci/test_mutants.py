@@ -268,5 +268,6 @@ def test_a_mutant_of_the_cluster_is_one_policy_with_the_name_of_its_file(path: P
 
 
 def test_every_mutant_of_the_cluster_is_tested_on_a_real_api_server() -> None:
-    text = (Path(__file__).parents[1] / "e2e" / "commands" / "test_wrong_clusters.py").read_text()
+    folder = Path(__file__).parents[1] / "e2e" / "cluster_mutants"
+    text = "".join(path.read_text() for path in folder.glob("test_*.py"))
     assert [name for name in known.clusters() if f'"{name}"' not in text] == []
