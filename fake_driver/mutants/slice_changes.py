@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.publishing.slices import Object
@@ -24,8 +25,8 @@ def slices_for_all_nodes(parts: Parts) -> Parts:
 
 
 def rewrites_slices_in_place(parts: Parts) -> Parts:
-    """A moment after its start, the driver removes all devices from its slices and adds them again. The slices keep their UIDs."""
-    return replace(parts, publisher=_EmptiesOnce)
+    """A moment after its start and after each change, the driver removes all devices from its slices and adds them again."""
+    return replace(parts, publisher=_EmptiesForAMoment)
 
 
 def publishes_again_and_again(parts: Parts) -> Parts:
@@ -61,8 +62,13 @@ class _Disturbed(Publisher):
         self.refresh()
 
 
-class _EmptiesOnce(_Disturbed):
+class _EmptiesForAMoment(_Disturbed):
     _is_empty = False
+
+    def _handle(self, change: Any) -> None:
+        super()._handle(change)
+        if not self._is_due and self._is_own_change:  # the hardware has changed
+            self._is_scheduled = False
 
     def _wanted(self) -> list[Object]:
         wanted = super()._wanted()

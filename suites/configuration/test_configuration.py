@@ -166,6 +166,12 @@ def test_each_claim_has_its_own_configuration(scenario):
     mutants=("takes-config-of-others",),
 )
 def test_configuration_of_another_driver_is_ignored(scenario):
+    scenario.apply("configuration/claim.yaml")
+    configured = scenario.pod("pod").should_run()
+    assert configured.container("workload").settings == {"one"}
+    configured.delete().should_be_gone()
+    scenario.delete("resourceclaimtemplate", "configured")
+
     scenario.apply("configuration/of-others.yaml")
     pod = scenario.pod("pod").should_run()
 

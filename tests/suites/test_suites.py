@@ -179,6 +179,14 @@ def test_what_must_not_happen_has_a_positive_control(entry: catalogue.Entry) -> 
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
+def test_that_a_container_shows_none_has_a_positive_control(entry: catalogue.Entry) -> None:
+    compared = [node for node in ast.walk(ast.parse(entry.source)) if isinstance(node, ast.Compare)]
+    for shown in ("seen_devices", "settings"):
+        sides = [each.comparators[-1] for each in compared if ast.unparse(each.left).endswith(f".{shown}")]
+        assert not sides or not all(map(_is_none, sides)), f"nothing shows that {shown} would be found"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.requirement.id)
 def test_a_refusal_is_judged_by_its_text(entry: catalogue.Entry) -> None:
     tree = ast.parse(entry.source)
     refusals = [each for each in _waits(*tree.body) if each.func.attr in _REFUSALS and each.func.value.id != "account"]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_driver.mutants import slice_changes
+from fake_driver.strict_decoding import Section
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -44,6 +45,16 @@ def test_rewrites_slices_in_place(mutant: StartMutant, fake_api: FakeApi) -> Non
     assert [each.partition(" ")[0] for each in fake_api.writes] == ["POST", "PUT", "PUT"]
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert len(after["spec"]["devices"]) == 4
+
+
+def test_rewrites_slices_in_place_after_a_change(mutant: StartMutant, fake_api: FakeApi) -> None:
+    driver = _published(mutant("rewrites-slices-in-place"), fake_api)
+    fake_api.wait_until(lambda: len(fake_api.writes) == 3)
+    driver.process._hardware.change("unplug", Section("", {"device": "gpu-0"}, []))
+    fake_api.wait_until(lambda: len(fake_api.writes) == 6)
+    (slice_,) = fake_api.slices.values()
+    assert [each["name"] for each in slice_["spec"]["devices"]] == ["gpu-1", "gpu-2", "gpu-3"]
+    assert {each.partition(" ")[0] for each in fake_api.writes[1:]} == {"PUT"}
 
 
 def test_publishes_again_and_again(mutant: StartMutant, fake_api: FakeApi) -> None:
