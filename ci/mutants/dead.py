@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ci.mutants import known
 from ci.mutants.matrix import Key, MutantResult, Plan
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.models.requirement_enums import Subject, Verdict
@@ -25,6 +26,7 @@ CASES = {
 UNJUDGED = "unjudged"  # the correct driver is not judged either: its file does not declare a feature, or a gate is off
 NO_ANSWER = "no answer"
 _LET_OFF = {Verdict.PASS, Verdict.FLAKY, Verdict.NOT_APPLICABLE, Verdict.CLUSTER_UNSUPPORTED}
+_ERRORS = {Verdict.ERROR, Verdict.TIMEOUT}
 _WITHOUT_ANSWER = {Verdict.BLOCKED, Verdict.EXCLUDED, None}
 
 
@@ -63,9 +65,14 @@ def plan(catalogue: Catalogue, mutants: Sequence[str] = (), words: str = "") -> 
     return {name: found for name in CASES if (not mutants or name in mutants) and found}
 
 
-def answer_of(verdict: Verdict | None) -> str:
-    """Return the result of a requirement with this verdict."""
-    return NO_ANSWER if verdict in _WITHOUT_ANSWER else str(verdict)
+def answer_of(mutant: str, verdict: Verdict | None) -> str:
+    """Return the result of a requirement with this verdict.
+
+    On a wrong driver, an error is no answer: clean-up that broke could hide that the test passed. Where no test pod starts, an error is
+    the right verdict.
+    """
+    is_driver = mutant in known.drivers()
+    return NO_ANSWER if verdict in _WITHOUT_ANSWER or (is_driver and verdict in _ERRORS) else str(verdict)
 
 
 def to_repeat(seen: Iterable[MutantResult], reasons: Mapping[Key, str]) -> list[str]:

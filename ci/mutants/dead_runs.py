@@ -93,4 +93,6 @@ def _results(name: str, entries: Sequence[Entry], rows: Mapping[str, Requirement
 
 def _result(name: str, requirement: str, row: RequirementReport | None) -> MutantResult:
     message = row.message.partition("\n")[0] if row else "it was not selected"
-    return MutantResult(name, requirement, dead.answer_of(row and row.verdict), message, row.seconds if row else 0)
+    return MutantResult(
+        name, requirement, dead.answer_of(name, row and row.verdict), message, row.seconds if row else 0
+    )

@@ -105,11 +105,22 @@ def test_what_has_no_answer_and_what_should_have_passed_is_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "answer"),
-    [(Verdict.FAIL, "fail"), (Verdict.PASS, "pass"), (Verdict.BLOCKED, NO_ANSWER), (None, NO_ANSWER)],
+    ("mutant", "verdict", "answer"),
+    [
+        (ONLY, Verdict.FAIL, "fail"),
+        (ONLY, Verdict.PASS, "pass"),
+        (ONLY, Verdict.BLOCKED, NO_ANSWER),
+        (ONLY, None, NO_ANSWER),
+        (ONLY, Verdict.ERROR, NO_ANSWER),
+        (ONLY, Verdict.TIMEOUT, NO_ANSWER),
+        ("test-pods-never-start", Verdict.ERROR, "error"),
+        ("test-pods-never-start", Verdict.BLOCKED, NO_ANSWER),
+    ],
 )
-def test_a_blocked_requirement_has_no_answer(verdict: Verdict | None, answer: str) -> None:
-    assert dead.answer_of(verdict) == answer
+def test_an_error_is_an_answer_only_where_the_cluster_is_wrong(
+    mutant: str, verdict: Verdict | None, answer: str
+) -> None:
+    assert dead.answer_of(mutant, verdict) == answer
 
 
 def test_the_list_of_reasons_names_only_what_exists() -> None:
