@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path, PurePosixPath
 
 from testbed.errors import UsageError
@@ -68,6 +68,20 @@ def _check_programs(source: Path, members: Sequence[tarball.Member], words: Sequ
         raise UsageError(
             f"the entry point {words[0]} is not in the image of {source}",
             hint="--entrypoint takes a path in the image; --at says where the program or the folder is",
+        )
+    started = [each.content for each in members if words and f"/{each.path}" == words[0]]
+    if source.is_dir() and started and isinstance(started[0], Path):
+        _check_loader(started[0], source, paths)
+
+
+def _check_loader(program: Path, folder: Path, paths: Collection[str]) -> None:
+    """Raise UsageError if the program needs a loader that is neither in the image nor reached by the folder's symlinks."""
+    found = elf.read(program)
+    loader = found.loader if found else ""
+    if loader and loader not in paths and not (folder / loader.lstrip("/")).exists():
+        raise UsageError(
+            f"{program} is dynamically linked: it needs the loader {loader}, which {folder} does not contain",
+            hint=f"{_STATIC}; or add the loader and the libraries to the folder",
         )
 
 

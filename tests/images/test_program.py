@@ -30,6 +30,9 @@ def folder(tmp_path: Path, elf: Elf) -> Path:
     (tmp_path / "root/app/driver").write_bytes(elf(needs_loader=True))
     (tmp_path / "root/app/driver").chmod(0o755)
     (tmp_path / "root/app/settings").write_text("a: 1")
+    (tmp_path / "root/usr/lib64").mkdir(parents=True)
+    (tmp_path / "root/usr/lib64/ld-linux.so.2").write_bytes(elf())
+    (tmp_path / "root/lib64").symlink_to("usr/lib64")
     return tmp_path / "root"
 
 
@@ -66,6 +69,14 @@ def test_the_image_of_a_folder_contains_its_content_with_the_requested_entry_poi
     assert {"app/driver": 0o755, "app/settings": 0o644}.items() <= {
         name: each.mode for name, each in layer.items()
     }.items()
+
+
+def test_a_folder_without_the_loader_of_its_entry_point_is_refused(folder: Path, progress: Silent) -> None:
+    (folder / "lib64").unlink()
+
+    with pytest.raises(UsageError, match=r"it needs the loader /lib64/ld-linux\.so\.2, which .*/root does not contain"):
+        program(NAME, folder, progress, entrypoint=["/app/driver"])
+    program(NAME, folder, progress)  # a manifest gives the command
 
 
 def test_an_image_of_the_same_program_is_built_once(driver: Path, progress: Silent) -> None:
