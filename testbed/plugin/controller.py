@@ -310,6 +310,7 @@ class Controller:
                 evidence=self.context.request.report / (done.evidence or f"evidence/{requirement}"),
                 interrupted_by=", ".join(earlier),
                 judges_cluster=requirement in self._about_cluster,
+                lost_api_server=done.lost_api_server,
             )
         )
 

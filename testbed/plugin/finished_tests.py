@@ -20,6 +20,7 @@ class FinishedTest:
     """One attempt. The worst phase decides; its message and evidence are those of the attempt.
 
     `nodes` are those of the test's pods. `began` and `ended` are seconds since the epoch; `seconds` do not count the wait for devices.
+    `lost_api_server` is True if the API server did not answer, or was overloaded.
     """
 
     verdict: Verdict
@@ -31,6 +32,7 @@ class FinishedTest:
     namespaces: tuple[str, ...]
     began: float
     ended: float
+    lost_api_server: bool
 
 
 def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
@@ -48,6 +50,7 @@ def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
         namespaces=_names(facts, "namespaces"),
         began=getattr(phases[0], "start", 0.0),
         ended=getattr(phases[-1], "stop", 0.0) or time.time(),
+        lost_api_server=any(fact.get("lost_api_server") for fact in facts),
     )
 
 

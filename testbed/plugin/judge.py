@@ -15,7 +15,7 @@ from testbed.conformance.requirement import Requirement
 from testbed.conformance.results import is_only_about_cluster
 from testbed.conformance.selection import choose, is_selected
 from testbed.conformance.verdicts import decisive_exception, is_observation, verdict_for
-from testbed.errors import Blocked, NodesUnderPressure, NothingToJudge, TestbedError
+from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import serial_tests
@@ -99,7 +99,7 @@ class Judge:
                 text += f"\n  evidence: {self.context.request.report / kept}"
             observed = is_observation(raised.value) and call.when == "call"
             decided = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
-            vars(report)["dra"] = {**decided, **_where(item)}
+            vars(report)["dra"] = {**decided, **_where(item), "lost_api_server": _lost_api_server(raised.value)}
             if item.config.option.tbstyle == "auto":
                 report.longrepr = text
         if report.failed:
@@ -162,6 +162,11 @@ def _capture_all(item: pytest.Item, into: Path) -> None:
 def _decisive(raised: pytest.ExceptionInfo[BaseException]) -> pytest.ExceptionInfo[BaseException]:
     found = decisive_exception(raised.value)
     return raised if found is raised.value else pytest.ExceptionInfo.from_exception(found)
+
+
+def _lost_api_server(raised: BaseException) -> bool:
+    """Return True if the API server did not answer, or was overloaded."""
+    return isinstance(raised, ApiError) and (not raised.status or raised.overloaded)
 
 
 def _where(item: pytest.Item) -> dict[str, list[str]]:

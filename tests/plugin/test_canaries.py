@@ -53,6 +53,25 @@ def test_a_scheduler_that_died_is_restarted_and_the_test_is_repeated(judge: Judg
     assert seen == "kube-scheduler: control-plane/kube-scheduler does not run\n"
 
 
+def test_a_test_runs_again_if_the_api_server_did_not_answer_for_a_while(judge: Judge) -> None:
+    away = """
+TRIED = []
+
+@required(1)
+def test_it(scenario):
+    kube = scenario.world.kube
+    TRIED.append(1)
+    kube.down = len(TRIED) == 1
+    try:
+        kube.list("v1", "Pod")
+    finally:
+        kube.down = False
+"""
+    run = judge(away)
+    assert _attempts(run) == [("error", "kube-apiserver"), ("pass", "")]
+    assert run.report.result == "conformant"
+
+
 def test_a_failure_after_an_interruption_is_a_failure(judge: Judge) -> None:
     run = judge(_suite(times=1))
     assert _attempts(run) == [("error", "kube-scheduler"), ("fail", ""), ("fail", "")]

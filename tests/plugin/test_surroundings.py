@@ -92,6 +92,13 @@ def test_canaries_with_claims_run_only_for_requirements_about_the_driver(place: 
     assert "ResourceSlice" in [kind for kind, _, _ in place.made.kube.applied]
 
 
+def test_a_test_without_an_answer_of_the_api_server_is_interrupted_even_if_it_answers_again(place: Place) -> None:
+    test = FailedTest(0, time.time(), ["node-1"], [], place.folder, lost_api_server=True)
+    found = place.surroundings.examine(test)
+    assert found
+    assert (found.component, found.is_repaired, found.by_driver) == ("kube-apiserver", True, False)
+
+
 def test_a_testbed_that_is_gone_ends_the_run(place: Place) -> None:
     def gone() -> Any:
         raise TestbedError("testbed fake is not up")

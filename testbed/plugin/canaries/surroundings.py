@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import DriverFile
 from testbed.plugin.canaries import repair
-from testbed.plugin.canaries.findings import FailedComponent, failed_components
+from testbed.plugin.canaries.findings import API_SERVER, FailedComponent, failed_components
 from testbed.plugin.canaries.health import dead_components, observe
 from testbed.plugin.canaries.pods import Canaries
 from testbed.providers.base import Capability
@@ -30,6 +30,7 @@ class FailedTest:
     """A test that failed: when it began and ended, the nodes of its pods, its namespaces, and the component that interrupted it before.
 
     `judges_cluster` is True if its requirement is about the cluster. What Kubernetes does with claims is then what is judged.
+    `lost_api_server` is True if the test got no answer from the API server, which may answer again by now.
     """
 
     began: float
@@ -39,6 +40,7 @@ class FailedTest:
     evidence: Path
     interrupted_by: str = ""
     judges_cluster: bool = False
+    lost_api_server: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,25 @@ class Surroundings:
         if test.began < repaired_at:
             repair.clean_up(testbed.kube, test.namespaces)
             return Interruption(component, f"{component} failed during this test and was repaired", is_repaired=True)
+        found = self._failed_since(testbed, test)
+        return self._interruption(testbed, test, found) if found else self._lost_api_server(testbed, test)
+
+    def _failed_since(self, testbed: Testbed, test: FailedTest) -> Sequence[FailedComponent]:
+        """Return what has failed since the test began; nothing if everything was seen to work after its end."""
         if test.ended < self._worked_at:
-            return None
+            return ()
         try:
-            found = self._look(testbed, test)
+            return self._look(testbed, test)
         except TestbedError:  # nothing is known about the cluster, so the verdict of the test stays
+            return ()
+
+    def _lost_api_server(self, testbed: Testbed, test: FailedTest) -> Interruption | None:
+        if not test.lost_api_server:
             return None
-        return self._interruption(testbed, test, found) if found else None
+        repair.clean_up(testbed.kube, test.namespaces)
+        return Interruption(
+            API_SERVER, f"{API_SERVER} did not answer during this test, and answers again", is_repaired=True
+        )
 
     def _interruption(self, testbed: Testbed, test: FailedTest, found: Sequence[FailedComponent]) -> Interruption:
         repair.keep_logs(testbed, found, test.evidence / "components")
