@@ -41,6 +41,10 @@ class Capability(enum.StrEnum):
     ACT_AS_DRIVER = "act-as-driver"  # review the permissions of the driver's service account, and act as it
 
 
+# No requirement needs these: they only repair what failed during a test.
+REPAIRS = frozenset({Capability.RESET_NODE, Capability.RESTART_CONTROL_PLANE})
+
+
 @dataclass(frozen=True)
 class HostProblem:
     """Something on this host or in the request that does not work, and what to do about it."""

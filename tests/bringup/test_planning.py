@@ -107,6 +107,7 @@ def test_planning_for_an_existing_cluster_only_reads(
     assert "create, delete, get, patch configmaps in namespace dra-testbed-driver" in plan["rights"]
     assert "list configmaps" in plan["rights"], "down finds them by label, in all namespaces"
     assert "what needs reboot-node" in plan["leftOut"]
+    assert "what needs reset-node" not in plan["leftOut"], "no requirement needs it"
     assert server.writes == []
 
 

@@ -26,7 +26,7 @@ from testbed.kube import features, permissions
 from testbed.kube.client import Kube
 from testbed.models.config import TestbedConfig
 from testbed.progress import Progress
-from testbed.providers.base import Capability, ClusterFinder, FoundCluster, HostProblem
+from testbed.providers.base import REPAIRS, Capability, ClusterFinder, FoundCluster, HostProblem
 from testbed.state_files import DamagedState
 
 
@@ -80,7 +80,7 @@ class FoundClusterProcedure:
             describe_driver(resolved, installs=installs),
             describe_objects(objects),
             tuple(permissions.summarize(needed)),
-            tuple(f"what needs {each}" for each in sorted(set(Capability) - able)),
+            tuple(f"what needs {each}" for each in sorted(set(Capability) - REPAIRS - able)),
             None if gates is None else tuple(gates),
             tuple(remarks),
         )
