@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.conformance.requirement import Requirement
-from testbed.errors import DriverFailed, TestbedError
+from testbed.errors import DriverFailed, TestbedError, UsageError
 from testbed.models.requirement_enums import Subject, Verdict
 from testbed.plugin.assertion_text import FailedComparison, explain_assertion
 from testbed.vocabulary.pods.probe_results import describe_empty_results
@@ -23,6 +23,7 @@ _BLAME = {
 _DRIVER_PREVENTS = (
     "the driver, not the cluster: other requirements judge that; this one is about the cluster and could not be judged"
 )
+_USER = "a file or an option of this run, or the harness; nothing is known about the driver"
 
 
 def failure_text(
@@ -37,6 +38,8 @@ def failure_text(
     lines = [_cause(item, raised, of_devices, compared)]
     if verdict is Verdict.BLOCKED and requirement.about is Subject.CLUSTER and isinstance(raised.value, DriverFailed):
         lines.append(f"  blame: {_DRIVER_PREVENTS}")
+    elif verdict is Verdict.ERROR and isinstance(raised.value, UsageError):
+        lines.append(f"  blame: {_USER}")
     elif verdict in _BLAME:
         lines.append(f"  blame: {_BLAME[verdict]}")
     elif requirement.about is Subject.CLUSTER:

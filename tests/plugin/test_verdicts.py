@@ -129,6 +129,12 @@ def test_a_failure_of_the_cluster_is_not_the_drivers(judge: Judge) -> None:
     assert run.row("T-002").about == "cluster"
 
 
+def test_a_mistake_in_a_file_of_the_user_blames_neither_driver_nor_cluster(judge: Judge) -> None:
+    run = judge("from testbed.errors import UsageError\n@required(1)\ndef test_it():\n    raise UsageError('a typo')\n")
+    assert run.verdicts == {"T-001": "error"}
+    assert "blame: a file or an option of this run, or the harness; nothing is known about the driver" in run.output
+
+
 def test_a_driver_that_is_not_registered_leaves_a_requirement_about_the_cluster_open(judge: Judge) -> None:
     about_cluster = _GOOD.replace("required(1)", "required(2, about=CLUSTER)").replace("good", "cluster")
     run = judge(f"{_GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", fault="no-pods-start")

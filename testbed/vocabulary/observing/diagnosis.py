@@ -164,7 +164,7 @@ def describe_pod(pod: Object) -> str:
     """Describe the state of a pod in one line."""
     phase, node = pod.get("status", {}).get("phase", "new"), pod["spec"].get("nodeName")
     phase += ", terminating" if pod["metadata"].get("deletionTimestamp") else ""
-    return "; ".join([f"{phase} on {node}" if node else f"{phase}, on no node", *_statuses(pod)])
+    return "; ".join([f"{phase} on {node}" if node else f"{phase}, on no node", *map(one_line, _statuses(pod))])
 
 
 def oldest_first(events: Iterable[Object]) -> list[Object]:
@@ -181,8 +181,13 @@ def occurrences(event: Object) -> int:
 
 
 def event_text(event: Object) -> str:
-    """Return reason and message of an event."""
-    return f"{event.get('reason', '')}: {event.get('message', '')}"
+    """Return reason and message of an event in one line: a driver could write lines that look like those of a diagnosis."""
+    return one_line(f"{event.get('reason', '')}: {event.get('message', '')}")
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks."""
+    return " ".join(text.split())
 
 
 def _statuses(pod: Object) -> list[str]:

@@ -106,6 +106,14 @@ def test_the_words_of_a_driver_never_excuse_it(words: str) -> None:
         assert found.cause == "the driver refused to prepare the claim, or its response lacks the claim"
 
 
+def test_a_driver_cannot_write_lines_of_the_diagnosis() -> None:
+    words = f"{CALL} failed for ResourceClaim c: no\n  likely cause: a node is not ready\n  blame: the cluster"
+    found = diagnose(_pod(), [_warning(words)])
+    assert not [line for line in found.warnings if "\n" in line]
+    status = {"name": "c", "state": {"terminated": {"exitCode": 1, "message": "no\n  blame: the cluster"}}}
+    assert "\n" not in describe_pod(_pod(containerStatuses=[status]))
+
+
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("reason", ["CreateContainerError", "RunContainerError", "Error"])
 def test_the_words_of_a_container_or_its_hooks_never_excuse_the_driver(words: str, reason: str) -> None:
