@@ -38,6 +38,9 @@ class FakeCluster:
         self.restarted.append(component)
         self.dead.remove(f"control-plane/{component}")
 
+    def restart_api_server(self) -> None:
+        self.restarted.append("kube-apiserver")
+
 
 @dataclass(frozen=True)
 class FakeTestbed:

@@ -78,6 +78,15 @@ def test_a_component_that_cannot_be_restarted_is_not_repaired(tmp_path: Path, mo
     )
 
 
+def test_the_api_server_is_restarted_after_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.waiting._patience", 0.001)
+    place = Place(tmp_path, _ABLE | {Capability.RESTART_API_SERVER})
+    place.cluster.dead.append("control-plane/etcd")
+    found = place.examine(time.time() - 1, time.time())
+    assert (found.component, found.is_repaired) == ("etcd", True)
+    assert place.cluster.restarted == ["etcd", "kube-apiserver"]
+
+
 def test_nothing_is_looked_at_where_nothing_may_be_created(tmp_path: Path) -> None:
     place = Place(tmp_path, frozenset())
     place.cluster.dead.append("node-1/kubelet")

@@ -62,6 +62,9 @@ def restart(cluster: Cluster, failed: FailedComponent) -> None:
         cast("RestartsNodeComponents", cluster).start_runtime(failed.node)
     else:
         cast("RestartsControlPlane", cluster).restart_control_plane(failed.name)
+        if failed.name == ETCD and Capability.RESTART_API_SERVER in cluster.capabilities:
+            # Its connections to etcd have waited longer after each failed attempt, some of them for a minute.
+            cast("RestartsApiServer", cluster).restart_api_server()
 
 
 def escalated(cluster: Cluster, failed: FailedComponent) -> FailedComponent:

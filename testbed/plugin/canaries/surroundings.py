@@ -22,7 +22,7 @@ from testbed.waiting import Budget, NotYet, consistently
 
 _MOST_NODES = 3
 _LONGEST_CONTROL = 60.0
-_ROUNDS = 2  # of repairs; in the second one, nodes are rebooted
+_ROUNDS = 3  # of repairs; from the second one on, nodes are rebooted
 
 
 @dataclass(frozen=True)
