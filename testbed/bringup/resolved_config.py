@@ -51,7 +51,7 @@ def resolve(config: TestbedConfig) -> ResolvedConfig:
     check_runtime_config(config.runtime_config, lock.resource_versions)
     drivers = load_with_companions(config.driver) if config.driver else ()
     check_needs(config.provider, drivers)
-    early_checks.check(drivers, config.hardware)
+    early_checks.check(drivers, config.hardware, lock.kubernetes)
     _check_hardware(config, drivers)
     return ResolvedConfig(config, lock, kubelet_lock, drivers, _cluster_spec(config, lock, kubelet_lock, drivers))
 

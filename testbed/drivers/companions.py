@@ -73,21 +73,25 @@ def _wait_until_ready(kube: Kube, driver_file: DriverFile, kept: KeptNodes | Non
     name_checks.refuse_wrong_names(kube, driver_file)
 
 
-def all_manifests(drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None) -> list[Object]:
+def all_manifests(
+    drivers: Sequence[DriverFile], *, image: str = "", hardware: Path | None = None, kubernetes: str = ""
+) -> list[Object]:
     """Return the objects of all drivers. Objects that several have, such as their namespace, are listed once."""
     found: list[Object] = []
     for each in drivers:
-        objects = manifests(each, image=image, hardware=_hardware(each, drivers, hardware))
+        objects = manifests(each, image=image, hardware=_hardware(each, drivers, hardware), kubernetes=kubernetes)
         found += [manifest for manifest in objects if manifest not in found]
     return found
 
 
-def planned_changes(drivers: Sequence[DriverFile], hardware: Path | None) -> list[str]:
+def planned_changes(drivers: Sequence[DriverFile], hardware: Path | None, kubernetes: str) -> list[str]:
     """Return the changes that installing the drivers on nodes with their images would make to their manifests."""
     return [
         f"driver {each.driver}: {change}"
         for each in drivers
-        for change in describe_changes(each, loaded_images(each), hardware=_hardware(each, drivers, hardware))
+        for change in describe_changes(
+            each, loaded_images(each), hardware=_hardware(each, drivers, hardware), kubernetes=kubernetes
+        )
     ]
 
 

@@ -19,10 +19,10 @@ _VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
 _MAX_NAME = 253
 
 
-def check(drivers: Sequence[DriverFile], hardware: Path | None) -> None:
+def check(drivers: Sequence[DriverFile], hardware: Path | None, kubernetes: str = "") -> None:
     """Raise UsageError for a manifest that is not valid YAML or no Kubernetes object, and for an archive without images."""
     tools.fetch_missing(drivers)
-    for each in all_manifests(drivers, image="image", hardware=hardware):
+    for each in all_manifests(drivers, image="image", hardware=hardware, kubernetes=kubernetes):
         _check_object(each)
     for archive in dict.fromkeys(archive for each in drivers if each.install for archive in each.install.images):
         names_in(archive)

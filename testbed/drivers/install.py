@@ -101,14 +101,23 @@ def uninstall(
         eventually(lambda: _no_pods(kube, driver_file), f"the pods of driver {driver_file.driver} to be deleted", _GONE)
 
 
-def describe_changes(driver_file: DriverFile, loaded: Collection[str], *, hardware: Path | None = None) -> list[str]:
+def describe_changes(
+    driver_file: DriverFile, loaded: Collection[str], *, hardware: Path | None = None, kubernetes: str = ""
+) -> list[str]:
     """Return a line for each change that `install` would make to what the vendor wrote, except for missing namespaces."""
-    return adjust(objects_of(driver_file, image="image", hardware=hardware), driver_file, loaded)[1]
+    return adjust(
+        objects_of(driver_file, image="image", hardware=hardware, kubernetes=kubernetes), driver_file, loaded
+    )[1]
 
 
-def manifests(driver_file: DriverFile, *, image: str = "", hardware: Path | None = None) -> list[Object]:
-    """Return the objects of a driver, rendered and in order; none for a driver that is installed already."""
-    return adjust(objects_of(driver_file, image=image, hardware=hardware), driver_file, ())[0]
+def manifests(
+    driver_file: DriverFile, *, image: str = "", hardware: Path | None = None, kubernetes: str = ""
+) -> list[Object]:
+    """Return the objects of a driver, rendered and in order; none for a driver that is installed already.
+
+    A chart is rendered for that version of Kubernetes, by default for the newest one.
+    """
+    return adjust(objects_of(driver_file, image=image, hardware=hardware, kubernetes=kubernetes), driver_file, ())[0]
 
 
 def _existing(kube: Kube, manifest: Object) -> Object | None:

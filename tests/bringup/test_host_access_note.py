@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from testbed import folders
+from testbed.binaries import lock_for
 from testbed.bringup.steps import made_cluster
 from testbed.bringup.steps.made_cluster import MadeClusterProcedure
 from testbed.models.driver_file import load_driver_file
@@ -39,7 +40,7 @@ spec:
 def _shown(driver: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     shown = io.StringIO()
     monkeypatch.setattr(made_cluster, "install_drivers", lambda _: None)
-    resolved = SimpleNamespace(drivers=(load_driver_file(driver),))
+    resolved = SimpleNamespace(drivers=(load_driver_file(driver),), lock=lock_for("1.37"))
     context: Any = SimpleNamespace(resolved=resolved, progress=Progress(Console(file=shown, width=300)))
     made: Any = provider("local").dispatch(maker=MadeClusterProcedure, finder=lambda _: None)
     made.install_driver(context)

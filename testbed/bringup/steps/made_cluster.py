@@ -62,7 +62,10 @@ class MadeClusterProcedure:
         config, spec = resolved.config, resolved.spec
         cluster = f"{config.name}, made by provider {config.provider}"
         objects = describe_objects(objects_of(resolved))
-        driver, remarks = describe_driver(resolved, installs=True), planned_changes(resolved.drivers, config.hardware)
+        driver, remarks = (
+            describe_driver(resolved, installs=True),
+            planned_changes(resolved.drivers, config.hardware, spec.kubernetes),
+        )
         return Plan(cluster, spec.kubernetes, spec.nodes, driver, objects, remarks=tuple(remarks)), None
 
     def remove_objects(self, record: Record, folder: Path, progress: Progress) -> None:
@@ -146,7 +149,7 @@ class MadeClusterProcedure:
         """Say once what a driver of others may do on this host."""
         for each in context.resolved.drivers:
             ours = each.install is not None and each.install.built_in_image
-            requested = [] if ours else host_access(manifests(each))
+            requested = [] if ours else host_access(manifests(each, kubernetes=context.resolved.lock.kubernetes))
             if requested:
                 context.progress.say(
                     f"note: driver {each.driver} requests {', '.join(requested)}: {self.provider.privileged_access()}"

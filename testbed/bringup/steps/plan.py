@@ -57,7 +57,12 @@ def objects_of(resolved: ResolvedConfig) -> list[Object]:
     if not resolved.drivers:
         return []
     config = resolved.config
-    return all_manifests(resolved.drivers, image=config.images.driver or _OUR_IMAGE, hardware=config.hardware)
+    return all_manifests(
+        resolved.drivers,
+        image=config.images.driver or _OUR_IMAGE,
+        hardware=config.hardware,
+        kubernetes=resolved.lock.kubernetes,
+    )
 
 
 def describe_objects(objects: list[Object]) -> tuple[str, ...]:

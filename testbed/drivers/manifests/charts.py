@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from testbed.binaries import lock_for, minors
 from testbed.drivers.manifests import tools
 from testbed.kube.client import Object
 from testbed.models.driver.install import Chart
@@ -29,7 +30,7 @@ _CLUSTER_WIDE = frozenset({
 
 
 def template(driver_file: DriverFile, chart: Chart, kubernetes: str) -> str:
-    """Return what `helm template` prints. `kubernetes` is the version of the cluster, or '' for helm's default."""
+    """Return what `helm template` prints. `kubernetes` is the version of the cluster, by default the newest one."""
     arguments = [
         *(
             "template",
@@ -41,7 +42,7 @@ def template(driver_file: DriverFile, chart: Chart, kubernetes: str) -> str:
             "--skip-tests",
         ),
         *(word for each in _APIS for word in ("--api-versions", each)),
-        *(("--kube-version", kubernetes) if kubernetes else ()),
+        *("--kube-version", kubernetes or lock_for(minors()[0]).kubernetes),  # helm itself assumes an old one
         *(("--values", chart.values) if chart.values else ()),
     ]
     return tools.render(f"chart {chart.path}", tools.find(tools.HELM), *arguments)

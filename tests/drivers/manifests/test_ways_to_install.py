@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed.binaries import lock_for, minors
 from testbed.drivers import install, uninstall
 from testbed.drivers.install import manifests
 from testbed.drivers.manifests import tools
@@ -168,7 +169,9 @@ metadata: {name: tests, annotations: {helm.sh/hook: test}}
 def test_a_chart_is_rendered_by_helm_itself(tmp_path: Path) -> None:
     (tmp_path / "chart/templates").mkdir(parents=True)
     (tmp_path / "chart/crds").mkdir()
-    (tmp_path / "chart/Chart.yaml").write_text("{apiVersion: v2, name: acme-driver, version: 1.0.0}")
+    (tmp_path / "chart/Chart.yaml").write_text(
+        "{apiVersion: v2, name: acme-driver, version: 1.0.0, kubeVersion: '>=1.33.0-0'}"
+    )
     (tmp_path / "chart/values.yaml").write_text("mode: default")
     (tmp_path / "values.yaml").write_text("mode: mine")
     (tmp_path / "chart/templates/all.yaml").write_text(_TEMPLATE)
@@ -196,6 +199,19 @@ def test_the_error_of_a_wrong_chart_is_shown(tmp_path: Path, script: Script) -> 
         UsageError, match=r"chart .* cannot be rendered: helm template: Error: found in Chart\.yaml, but missing"
     ):
         manifests(_driver(tmp_path, "{chart: {path: .}}"))
+
+
+def test_a_chart_is_rendered_for_the_version_of_the_cluster(tmp_path: Path, chart: Callable[..., Path]) -> None:
+    arguments = chart(_manifest("ConfigMap", "c"))
+    driver_file = _driver(tmp_path, "{chart: {path: chart}}")
+
+    manifests(driver_file, kubernetes="1.34.2")
+    assert "--kube-version\n1.34.2\n" in arguments.read_text()
+    manifests(driver_file)
+    assert f"--kube-version\n{lock_for(minors()[0]).kubernetes}\n" in arguments.read_text()
+    kube: Any = FakeKube()
+    install(kube, driver_file, OWNER)
+    assert "--kube-version\n1.37.0\n" in arguments.read_text()  # that of the fake
 
 
 def test_hooks_of_a_chart_are_ordered_and_those_that_installing_does_not_run_are_left_out(
