@@ -61,14 +61,15 @@ def _run_case(
     patience: float,
     reasons: Mapping[Key, str],
 ) -> None:
-    """Run the tests side by side. Repeat alone those that have no answer, and those that should have passed."""
+    """Run the tests side by side. Repeat alone, with full patience, those without an answer and those that should have passed."""
     began = time.monotonic()
     request = RunRequest(testbed=testbed, report=folder.absolute(), patience=patience, workers=_WORKERS)
     seen = _results(name, entries, _run_suites(request, entries))
     state.add(seen)
     again = dead.to_repeat(seen, reasons)
     for entry in (each for each in entries if each.requirement.id in again):
-        alone = request.model_copy(update={"report": request.report / "again" / entry.requirement.id, "workers": 0})
+        report_folder = request.report / "again" / entry.requirement.id
+        alone = request.model_copy(update={"report": report_folder, "workers": 0, "patience": max(1.0, patience)})
         state.add(_results(name, [entry], _run_suites(alone, [entry])))
     print(f"{name}: {len(entries)} requirements in {time.monotonic() - began:.0f} s, {len(again)} repeated", flush=True)
 

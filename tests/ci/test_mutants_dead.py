@@ -168,19 +168,21 @@ def test_a_pass_on_the_page_without_a_reason_fails_the_check(
     assert "pass without a reason: A-001 on registers-only" in capsys.readouterr().err
 
 
-def test_what_has_no_answer_is_repeated_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[list[str], int | str, str]] = []
+def test_what_has_no_answer_is_repeated_alone_with_full_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[list[str], int | str, str, float]] = []
 
     def run_suites(request: RunRequest, entries: list[Entry]) -> dict[str, RequirementReport]:
         ids = [each.requirement.id for each in entries]
-        asked.append((ids, request.workers, request.report.name))
+        asked.append((ids, request.workers, request.report.name, request.patience))
         verdicts = {"A-001": Verdict.FAIL, "A-002": Verdict.BLOCKED if len(asked) == 1 else Verdict.PASS}
         return {name: row(name, verdicts[name]) for name in ids}
 
     monkeypatch.setattr(dead_runs, "_run_suites", run_suites)
     state = State(tmp_path / "dead.jsonl")
     dead_runs._run_case("testbed", ONLY, dead.plan(FEW)[ONLY], state, tmp_path / "case", 0.1, {})
-    assert asked == [(["A-001", "A-002"], dead_runs._WORKERS, "case"), (["A-002"], 0, "A-002")]
+    assert asked == [(["A-001", "A-002"], dead_runs._WORKERS, "case", 0.1), (["A-002"], 0, "A-002", 1.0)]
     assert {name: (each.result, each.message) for (_, name), each in state.read().items()} == {
         "A-001": ("fail", "expected it to work"),
         "A-002": ("pass", "expected it to work"),
