@@ -241,11 +241,11 @@ _WRONG = (
         driver="refuses-once",
     ),
     Pair(
-        "late-watches-publish-with-wrong-generation",
+        "late-watches-publish-once",
         LateWatches(1),
         {"HOTPLUG-003": NEVER_PASS},
-        "A pool that was not seen to change was not seen to be complete either.",
-        driver="publish-with-wrong-generation",
+        "A pool that was not seen to change is no pool that changed correctly.",
+        driver="publish-once",
     ),
     Pair(
         "foreign-slices-publish-devices-twice",
