@@ -77,7 +77,7 @@ def test_each_url_is_complete_and_its_checksum_is_on_the_same_site(arch: str) ->
         url = program.expand(program.upstream.download.url, arch)
         checksum = program.expand(program.upstream.download.checksum, arch, url)
 
-        assert re.fullmatch(r"https://(dl\.k8s\.io|github\.com)/[\w./-]+", url)
+        assert re.fullmatch(r"https://(dl\.k8s\.io|github\.com|get\.helm\.sh)/[\w./-]+", url)
         assert program.version in url
         assert checksum.split("/")[2] == url.split("/")[2]
 
