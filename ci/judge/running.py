@@ -151,6 +151,7 @@ def _objects(testbed: Testbed, objects: Sequence[Object]) -> Iterator[None]:
 
 def _run(pair: Pair, folder: Path, injection: Injection) -> None:
     """Run `dra-testbed run` to its end. Tests run one after another, so that the fault hits the intended one."""
+    shutil.rmtree(folder / "report", ignore_errors=True)  # the events of an earlier run would be taken for this one's
     words = ["--testbed", NAME, "-k", pair.keyword, "-n", "0", "-v", f"--patience={pair.patience:g}"]
     tail, end = EventTail(folder / "report" / events.FILE), time.monotonic() + _LONGEST
     with (folder / "run.log").open("w") as log:

@@ -99,6 +99,17 @@ def test_the_fault_hits_the_test_and_the_verdict_is_compared(
     assert words[words.index("-n") + 1] == "0"
 
 
+def test_the_events_of_an_earlier_run_are_not_read_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: Any, etcd: subprocess.Popen[bytes]
+) -> None:
+    earlier = tmp_path / "etcd-killed/report/events.jsonl"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("{" * 1000)
+    _judged(monkeypatch, "error", etcd)
+    assert running.run_pair(target, PAIR, tmp_path).result == RIGHT
+    assert "{{" not in earlier.read_text()
+
+
 def test_a_wrong_driver_is_installed_and_slices_of_another_exist_during_the_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: Any, etcd: subprocess.Popen[bytes]
 ) -> None:
