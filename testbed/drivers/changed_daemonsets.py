@@ -1,6 +1,7 @@
 """Changes of DaemonSets that any process can undo, because the patch that undoes a change is kept in an annotation of the DaemonSet.
 
-Tests change the DaemonSet of the driver under test. `down` and the next session undo what a killed test left behind.
+Tests change on which nodes the driver under test runs. `down` and the next session undo what a killed test left behind. An
+annotation may have been written by others, so a patch from it changes only what tests change: the affinity and the update strategy.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
 
 UNDO = "dra-testbed.example/undo"
+_NOT_OURS = (400, 404, 422)  # no valid patch, or the DaemonSet was deleted meanwhile
 
 
 def change(kube: Kube, daemonset: Object, wanted: Object, original: Object, owner: Owner) -> None:
-    """Change the spec of a DaemonSet to `wanted`, and keep in the same request how to get back to `original`."""
-    undo = json.dumps({"testbed": owner.identity, "spec": merge_patch(wanted, original)})
+    """Change the affinity and update strategy to those of `wanted`, and keep in the same request how to get back to `original`."""
+    undo = json.dumps({"testbed": owner.identity, "spec": merge_patch(_placement(wanted), _placement(original))})
     kube.patch(
         daemonset,
-        {"metadata": {"annotations": {UNDO: undo}}, "spec": merge_patch(daemonset["spec"], wanted)},
+        {
+            "metadata": {"annotations": {UNDO: undo}},
+            "spec": merge_patch(_placement(daemonset["spec"]), _placement(wanted)),
+        },
     )
 
 
@@ -34,14 +39,24 @@ def undo(kube: Kube, daemonset: Object, owner: Owner) -> bool:
 
 
 def undo_all(kube: Kube, owner: Owner) -> list[str]:
-    """Undo all changes that this testbed made to DaemonSets. Return their names."""
+    """Undo all changes that this testbed made to DaemonSets, in all namespaces. Return their names."""
     try:
         found = kube.list("apps/v1", "DaemonSet")
     except ApiError as refused:
         if refused.status not in (403, 404):
             raise
         return []  # a user without permission to list them could not change one either
-    return [str(each["metadata"]["name"]) for each in found if undo(kube, each, owner)]
+    return [str(each["metadata"]["name"]) for each in found if _undo_if_ours(kube, each, owner)]
+
+
+def _undo_if_ours(kube: Kube, daemonset: Object, owner: Owner) -> bool:
+    """Undo the change of a DaemonSet. Return False if there is none, or the API server refuses the patch: no testbed has written it."""
+    try:
+        return undo(kube, daemonset, owner)
+    except ApiError as refused:
+        if refused.status not in _NOT_OURS:
+            raise
+        return False
 
 
 def merge_patch(now: Any, wanted: Any) -> Any:
@@ -56,6 +71,13 @@ def _undoing(daemonset: Object, owner: Owner) -> Any:
     """Return the patch of the spec; None if this testbed has changed nothing."""
     try:
         kept = json.loads((daemonset["metadata"].get("annotations") or {}).get(UNDO) or "{}")
-    except ValueError:  # not written by a testbed
+        return _placement(kept["spec"]) if kept.get("testbed") == owner.identity else None
+    except (AttributeError, KeyError, TypeError, ValueError):  # not written by a testbed
         return None
-    return kept.get("spec") if isinstance(kept, dict) and kept.get("testbed") == owner.identity else None
+
+
+def _placement(spec: Object) -> Object:
+    """Return the parts of a spec, or of its patch, that tests change: the affinity of the pods and the update strategy."""
+    pods = spec.get("template", {}).get("spec", {})
+    kept = {key: spec[key] for key in ("updateStrategy",) if key in spec}
+    return {**kept, "template": {"spec": {key: pods[key] for key in ("affinity",) if key in pods}}}

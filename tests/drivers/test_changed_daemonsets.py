@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from testbed.drivers.changed_daemonsets import UNDO, merge_patch, undo
+from testbed.drivers.changed_daemonsets import UNDO, merge_patch, undo, undo_all
+from testbed.errors import ApiError
 from testbed.kube.ownership import Owner
 from tests.fakes.kube import FakeKube
 
@@ -26,9 +27,46 @@ def test_a_merge_patch(now: Any, wanted: Any, patch: Any) -> None:
     assert merge_patch(now, wanted) == patch
 
 
-@pytest.mark.parametrize("annotation", ["", "{", "[]", '{"testbed": "bbbbbbbbbbbb", "spec": {"paused": true}}'])
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "",
+        "{",
+        "[]",
+        '{"testbed": "bbbbbbbbbbbb", "spec": {"paused": true}}',
+        '{"testbed": "aaaaaaaaaaaa"}',
+        '{"testbed": "aaaaaaaaaaaa", "spec": "text"}',
+        '{"testbed": "aaaaaaaaaaaa", "spec": {"template": null}}',
+    ],
+)
 def test_annotations_of_others_change_nothing(annotation: str) -> None:
     kube = FakeKube()
     found = kube.put("DaemonSet", "driver", "theirs", metadata={"annotations": {UNDO: annotation}}, spec={})
     assert not undo(kube, found, OWNER)  # type: ignore[arg-type]
     assert found["spec"] == {}
+
+
+class Refusing(FakeKube):
+    """A cluster that refuses every patch with this status."""
+
+    status = 422
+
+    def patch(self, target: Any, change: Any, **_: Any) -> Any:
+        raise ApiError("PATCH DaemonSet", self.status, "Invalid", "spec.template.spec.affinity: Invalid value")
+
+
+def _stopped(kube: FakeKube) -> FakeKube:
+    forged = '{"testbed": "aaaaaaaaaaaa", "spec": {"template": {"spec": {"affinity": 1}}}}'
+    kube.put("DaemonSet", "driver", "theirs", metadata={"annotations": {UNDO: forged}}, spec={})
+    return kube
+
+
+def test_an_annotation_of_others_does_not_stop_down() -> None:
+    assert undo_all(_stopped(Refusing()), OWNER) == []  # type: ignore[arg-type]
+
+
+def test_a_change_that_may_not_be_undone_is_reported() -> None:
+    kube = Refusing()
+    kube.status = 403
+    with pytest.raises(ApiError, match="Invalid value"):
+        undo_all(_stopped(kube), OWNER)  # type: ignore[arg-type]

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.plugin.canaries import repair
+from testbed.plugin.canaries.findings import CanaryState
 from testbed.plugin.canaries.surroundings import FailedTest, Surroundings
 from testbed.providers.base import Capability
 from tests.fakes import cluster
@@ -116,3 +118,14 @@ def test_a_testbed_that_is_gone_ends_the_run(place: Place) -> None:
     found = surroundings.examine(FailedTest(0, 1, [], [], place.folder))
     assert found
     assert (found.component, found.is_repaired) == ("testbed", False)
+
+
+def test_the_evidence_of_canaries_has_no_credentials(tmp_path: Path) -> None:
+    seen = f"canary pod: Pending: url https://user:{'x' * 20}@registry.example/busybox"
+    repair.keep_canaries([CanaryState("node-1", is_bound=True, is_handled=True, seen=seen)], tmp_path)
+    assert "x" * 20 not in (tmp_path / "canaries.txt").read_text()
+
+
+def test_without_canaries_there_is_no_evidence_that_the_cluster_works(tmp_path: Path) -> None:
+    repair.keep_canaries([], tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -74,9 +74,10 @@ def escalated(cluster: Cluster, failed: FailedComponent) -> FailedComponent:
 
 
 def keep_canaries(pods: Sequence[CanaryState], into: Path) -> None:
-    """Write how far the canary pods came to the evidence, if there is any: it shows that the cluster works without the driver."""
-    if into.is_dir():
-        (into / "canaries.txt").write_text("".join(f"on {each.node}: {each.seen}\n" for each in pods))
+    """Write how far the canary pods came to the evidence: it shows that the cluster works without the driver. Nothing without pods."""
+    if pods and into.is_dir():
+        seen = "".join(f"on {each.node}: {each.seen}\n" for each in pods)
+        (into / "canaries.txt").write_text(redactor.redact(seen))
 
 
 def keep_logs(testbed: Testbed, failed: Sequence[FailedComponent], into: Path) -> None:

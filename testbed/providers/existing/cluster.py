@@ -145,7 +145,7 @@ class ExistingCluster:
         process.run([*shlex.split(self.record.reboot_command), node], timeout=_REBOOTED.seconds)
 
         def rebooted() -> None:
-            found = self.kube.get("v1", "Node", node)
+            found = _node_if_answered(self.kube, node)
             if _boot_id(found) == before:
                 raise NotYet(f"the kubelet still reports the boot ID {before}")
             if not is_ready(found):
@@ -170,6 +170,16 @@ class ExistingCluster:
                 if self.record.owner.owns(namespace):
                     name = str(namespace["metadata"]["name"])
                     yield from ((name, pod) for pod in self.kube.list("v1", "Pod", name))
+
+
+def _node_if_answered(kube: Kube, name: str) -> Object:
+    """Return a node. Raise NotYet if the API server does not answer, which may run there, or a cloud has removed the node meanwhile."""
+    try:
+        return kube.get("v1", "Node", name)
+    except ApiError as lost:
+        if lost.status and lost.status != 404 and not lost.overloaded:
+            raise
+        raise NotYet(str(lost)) from lost
 
 
 def _boot_id(node: Object) -> str:

@@ -40,8 +40,9 @@ _WORKLOADS: _Rights = {
     ("resource.k8s.io", "resourceclaimtemplates"): (*_APPLY, "list"),
 }
 # Only who may impersonate can act as the driver's account; node-name is the claim of its token that names the node.
+# The API server checks a ServiceAccount against `serviceaccounts`, although the header of the request is Impersonate-User.
 _DRIVER: _Rights = {
-    ("", "users"): ("impersonate",),
+    ("", "serviceaccounts"): ("impersonate",),
     ("", "groups"): ("impersonate",),
     ("authentication.k8s.io", "userextras/authentication.kubernetes.io/node-name"): ("impersonate",),
     ("authorization.k8s.io", "subjectaccessreviews"): ("create",),

@@ -21,7 +21,7 @@ _SYSTEM = "kube-system"  # the namespace where permissions are most dangerous
 _NEEDED = ("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")  # one of them by every driver
 _WRITING = ("create", "update", "patch", "delete", "deletecollection")
 _TOO_MUCH = "a role that is bound to the account, or to one of its groups, allows more than a driver needs"
-_MAY_IMPERSONATE = "the account of the kubeconfig needs the verb impersonate for users, groups and userextras"
+_MAY_IMPERSONATE = "the account of the kubeconfig needs the verb impersonate for serviceaccounts, groups and userextras"
 _TOO_LITTLE = "no ClusterRole that allows it is bound to the account; requests of the driver's pods would be rejected"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import CommandFailed
+from testbed.errors import ApiError, CommandFailed
 from testbed.kube.client import Object
 from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
@@ -84,6 +84,22 @@ def test_a_reboot_calls_the_command_with_the_node_and_waits_for_the_new_boot(tmp
     _reboots_with(f"'{program}' --node", Rebooting()).reboot("n1")
     assert seen.read_text() == "--node n1\n"
     assert next(states, None) is None
+
+
+@pytest.mark.parametrize("status", [0, 404, 503])
+def test_a_reboot_may_make_the_api_server_or_the_node_disappear(status: int) -> None:
+    answers: Any = iter([("1", "True"), ApiError("GET Node/n1", status, "", "lost"), ("2", "True")])
+
+    class Rebooting(FakeKube):
+        def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+            answer = next(answers)
+            if isinstance(answer, ApiError):
+                raise answer
+            _node(self, *answer)
+            return super().get(api_version, kind, name, namespace)
+
+    _reboots_with("true", Rebooting()).reboot("n1")
+    assert next(answers, None) is None
 
 
 def test_a_reboot_command_that_fails_is_reported(kube: FakeKube) -> None:

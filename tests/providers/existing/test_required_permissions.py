@@ -49,6 +49,12 @@ def test_each_level_includes_the_permissions_of_the_previous_one() -> None:
     assert of_level(Allow.READ_ONLY) < of_level(Allow.WORKLOADS) < of_level(Allow.DRIVER) < of_level(Allow.RESTART)
 
 
+def test_the_account_of_the_driver_is_a_service_account() -> None:
+    """The API server authorizes `Impersonate-User: system:serviceaccount:…` as serviceaccounts, not as users."""
+    acting = {each.resource for each in of_level(Allow.DRIVER) if each.verb == "impersonate"}
+    assert acting == {"serviceaccounts", "groups", "userextras/authentication.kubernetes.io/node-name"}
+
+
 @pytest.mark.parametrize("path", sorted(SUITES.rglob("*.yaml")), ids=str)
 def test_the_permissions_suffice_for_every_object_of_a_scenario(path: Path) -> None:
     """If this fails, a suite uses a new kind: add it to required_permissions.py and to the roles."""

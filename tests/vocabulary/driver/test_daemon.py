@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from testbed.drivers.changed_daemonsets import undo_all
+from testbed.drivers.changed_daemonsets import UNDO, undo_all
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.ownership import Owner
 from testbed.vocabulary.driver.daemon import Daemon, restored_driver
@@ -146,6 +147,19 @@ def test_an_update_by_the_user_survives_when_a_driver_is_started_again(
     _spec(pods)["template"]["spec"]["containers"] = [{"name": "newer"}]
     undo_all(pods.world.kube, pods.world.owner)
     assert _spec(pods) == {**SPEC, "template": {**SPEC["template"], "spec": {"containers": [{"name": "newer"}]}}}
+
+
+def test_an_annotation_of_others_changes_only_on_which_nodes_pods_run(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    pods, _ = daemon()
+    kube: Any = pods.world.kube
+    pods.stop_on("node-1")
+    forged = {"template": {"spec": {"affinity": None, "hostPID": True}, "metadata": {"labels": {"a": "b"}}}}
+    annotation = json.dumps({"testbed": pods.world.owner.identity, "spec": {**forged, "paused": True}})
+    kube.objects["DaemonSet", NAMESPACE, "driver"]["metadata"]["annotations"][UNDO] = annotation
+    assert undo_all(kube, pods.world.owner) == ["driver"]
+    assert _spec(pods) == {**SPEC, "updateStrategy": {"type": "OnDelete"}}
 
 
 def test_a_driver_is_started_again_after_a_test_that_failed(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
