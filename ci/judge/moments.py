@@ -71,20 +71,16 @@ class EventTail:
     """Reads the events of a run as they are written. The log may be written anew when the suites begin."""
 
     file: Path
-    _position: int = 0
-    _inode: int = 0
+    _seen: bytes = b""
 
     def new(self) -> list[Event]:
         """Return the events that were written since the last call."""
         try:
-            with self.file.open("rb") as log:
-                inode = self.file.stat().st_ino
-                if inode != self._inode or self.file.stat().st_size < self._position:
-                    self._inode, self._position = inode, 0
-                log.seek(self._position)
-                *complete, _ = log.read().split(b"\n")
+            written = self.file.read_bytes()
         except FileNotFoundError:
-            self._position = 0
-            return []
-        self._position += sum(len(line) + 1 for line in complete)
-        return [json.loads(line) for line in complete if line]
+            written = b""
+        if not written.startswith(self._seen):
+            self._seen = b""
+        complete = written[len(self._seen) : written.rfind(b"\n") + 1]
+        self._seen += complete
+        return [json.loads(line) for line in complete.splitlines()]

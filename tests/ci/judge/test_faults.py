@@ -174,6 +174,8 @@ def test_a_log_that_is_written_anew_is_read_from_its_beginning(tmp_path: Path) -
     assert tail.new() == []
     file.write_text('{"event": "b"}\n')
     assert tail.new() == [{"event": "b"}]
+    file.write_text('{"event": "longer than before"}\n{"event": "c"}\n')
+    assert tail.new() == [{"event": "longer than before"}, {"event": "c"}]
 
 
 def test_the_nsenter_that_started_a_frozen_process_continues_too() -> None:
