@@ -51,12 +51,17 @@ def _json(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
 
 
 def _docker_names(listed: Any) -> Iterator[str]:
-    for image in listed if isinstance(listed, list) else ():
+    for image in _objects(listed):
         yield from (name for name in image.get("RepoTags") or () if isinstance(name, str))
 
 
 def _index_names(listed: Any) -> Iterator[str]:
-    for image in (listed.get("manifests") or ()) if isinstance(listed, dict) else ():
+    for image in _objects(listed.get("manifests") if isinstance(listed, dict) else None):
         annotations = image.get("annotations") or {}
         # Docker writes the bare tag as the second one.
         yield from (name for key in _ANNOTATIONS if "/" in (name := str(annotations.get(key, ""))))
+
+
+def _objects(listed: Any) -> list[dict[str, Any]]:
+    """Return the entries of a list that are objects; other archives have something else there."""
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

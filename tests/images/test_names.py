@@ -68,3 +68,7 @@ def test_names_are_read_from_docker_and_oci_archives(tmp_path: Path) -> None:
 
     assert archives.names_in(docker) == ("docker.io/library/a:1", "docker.io/library/b:1")
     assert archives.names_in(oci) == ("docker.io/library/a:1",)
+
+
+def test_entries_of_an_archive_that_are_no_images_have_no_names(tmp_path: Path) -> None:
+    assert archives.names_in(_archive(tmp_path / "a.tar", manifest=["a", None], index={"manifests": {"a": 1}})) == ()

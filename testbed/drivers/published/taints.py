@@ -1,4 +1,4 @@
-"""Finds the taints of a node that the tests' pods do not tolerate. Pure; used by `ready`."""
+"""Finds the taints of a node that the tests' pods do not tolerate. Pure; used by `ready` and by diagnoses of pods."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def untolerated_taints(node: Object, tolerations: Iterable[Toleration], installe
 
     `installed` is the name of a driver that runs already: a driver must not take its own nodes out of the judgement by a taint.
     """
-    every = tuple(tolerations)
+    every = [each.model_dump() for each in tolerations]
     found = [taint for taint in lasting_taints(node) if not (installed and is_own_taint(str(taint["key"]), installed))]
-    return [_text(taint) for taint in found if not any(_matches(each, taint) for each in every)]
+    return [_text(taint) for taint in found if not is_tolerated(taint, every)]
 
 
 def is_own_taint(key: str, driver: str) -> bool:
@@ -26,15 +26,22 @@ def is_own_taint(key: str, driver: str) -> bool:
     domain, slash, _ = key.partition("/")
     if not slash or domain in _KUBERNETES:
         return False
-    return domain == driver or domain.endswith(f".{driver}") or ("." in domain and driver.endswith(f".{domain}"))
+    return is_named_after(key, driver) or ("." in domain and driver.endswith(f".{domain}"))
 
 
-def _matches(toleration: Toleration, taint: Object) -> bool:
+def is_named_after(key: str, driver: str) -> bool:
+    """Return True if a taint is in the domain of a driver's name, or below. Clouds and administrators use domains above it, too."""
+    domain, slash, _ = key.partition("/")
+    return bool(slash) and (domain == driver or domain.endswith(f".{driver}"))
+
+
+def is_tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
     """Return True if a toleration matches a taint, as the scheduler decides it: an absent key or effect matches all."""
-    return (
-        toleration.effect in (None, taint["effect"])
-        and toleration.key in ("", taint["key"])
-        and (toleration.operator == "Exists" or toleration.value == taint.get("value", ""))
+    return any(
+        (each.get("effect") or taint["effect"]) == taint["effect"]
+        and (each.get("key") or taint["key"]) == taint["key"]
+        and (each.get("operator") == "Exists" or (each.get("value") or "") == taint.get("value", ""))
+        for each in tolerations
     )
 
 

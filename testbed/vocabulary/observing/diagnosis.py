@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from testbed.drivers.published.taints import is_own_taint
+from testbed.drivers.published.taints import is_named_after, is_own_taint, is_tolerated
 from testbed.kube import messages
 from testbed.kube.client import Object
 from testbed.vocabulary.observing.causes import CONTAINER, POD, Report, cause_of, interruption
@@ -18,6 +18,7 @@ _NOT_SCHEDULED = "not scheduled"
 # Outdated once the pod has started.
 _BEFORE_START = (messages.FAILED_SCHEDULING, messages.FAILED_PREPARE)
 NOT_UNPREPARED = Diagnosis("a pod ends only when the driver has unprepared its claims", by_driver=True)
+_OF_ADMINISTRATOR = "if an administrator set it, add a toleration to spec.nodes.tolerations of the driver file"
 _NOISE = frozenset({"MissingClusterDNS"})  # on every pod of a cluster without DNS
 _PRESSURES = {
     "DiskPressure": "short of disk",
@@ -48,7 +49,7 @@ def diagnose(
     by_nodes = _diagnose_nodes([node] if node else [], nodes if is_repelled else [])
     if by_nodes:  # no kubelet can run the pod, whatever else is reported
         return replace(by_nodes, warnings=warnings)
-    own_taint = _own_taint(nodes, driver) if is_repelled else None
+    own_taint = _own_taint(pod, nodes, driver) if is_repelled and driver else None
     causes = (found for each in reports if (found := cause_of(each, in_sandbox=in_sandbox)))
     known = NOT_UNPREPARED if _waits_for_unprepare(pod) else own_taint or next(causes, None)
     if known:  # of the newest report that has a known cause: older ones are outdated or have the same cause
@@ -72,15 +73,26 @@ def _is_repelled(report: Report) -> bool:
     return report.reason == messages.FAILED_SCHEDULING and messages.UNTOLERATED_TAINT in report.message
 
 
-def _own_taint(nodes: Iterable[Object], driver: str) -> Diagnosis | None:
-    """Return the cause if the driver keeps pods off a node by a taint of its own. Since Kubernetes 1.36 the scheduler names no taints."""
+def _own_taint(pod: Object, nodes: Iterable[Object], driver: str) -> Diagnosis | None:
+    """Return the cause if a taint in the domain of the driver keeps a pod off a node. Since Kubernetes 1.36 the scheduler names no taints.
+
+    Only one that is named after the driver is certainly the driver's: clouds and administrators use the vendor's domain, too.
+    """
+    tolerations = pod["spec"].get("tolerations") or ()
     found = [
-        f"node {node['metadata']['name']} has the taint {taint['key']}, which is in the domain of the driver"
+        (
+            str(taint["key"]),
+            f"node {node['metadata']['name']} has the taint {taint['key']}, which is in the domain of the driver",
+        )
         for node in nodes
         for taint in node.get("spec", {}).get("taints") or ()
-        if driver and taint.get("effect") in ("NoSchedule", "NoExecute") and is_own_taint(str(taint["key"]), driver)
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not is_tolerated(taint, tolerations)
+        if is_own_taint(str(taint["key"]), driver)
     ]
-    return Diagnosis("; ".join(found), by_driver=True) if found else None
+    cause = "; ".join(text for _, text in found)
+    if any(is_named_after(key, driver) for key, _ in found):
+        return Diagnosis(cause, by_driver=True)
+    return Diagnosis(f"{cause}; {_OF_ADMINISTRATOR}", by_environment=True) if found else None
 
 
 def _diagnose_nodes(on: Sequence[Object], repelled_by: Iterable[Object]) -> Diagnosis | None:

@@ -135,14 +135,35 @@ def test_a_sandbox_without_network_blames_no_driver() -> None:
     assert diagnose(_pod(), [_warning(text, "FailedCreatePodSandBox")], in_sandbox=True).by_environment
 
 
-def test_a_taint_in_the_domain_of_the_driver_does_not_excuse_it() -> None:
+def _repelled_by(*taints: str, **spec: Any) -> Diagnosis:
     message = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
     pod = _pod(None, conditions=[{"type": "PodScheduled", "status": "False", "message": message}])
-    node = _node("True") | {"spec": {"taints": [{"key": "gpu.acme.example/broken", "effect": "NoSchedule"}]}}
-    found = diagnose(pod, [], nodes=[node], driver="gpu.acme.example")
+    pod["spec"] |= spec
+    node = _node("True") | {"spec": {"taints": [{"key": each, "effect": "NoSchedule"} for each in taints]}}
+    return diagnose(pod, [], nodes=[node], driver="gpu.acme.example")
+
+
+def test_a_taint_in_the_domain_of_the_driver_does_not_excuse_it() -> None:
+    found = _repelled_by("gpu.acme.example/broken")
     assert found.by_driver
     assert found.cause == ("node node-1 has the taint gpu.acme.example/broken, which is in the domain of the driver")
-    assert diagnose(pod, [], nodes=[node], driver="another.example").by_environment
+    other = _repelled_by("other.example/broken")
+    assert other.by_environment
+    assert not other.by_driver
+
+
+def test_a_taint_in_the_domain_of_the_vendor_may_be_of_an_administrator() -> None:
+    found = _repelled_by("acme.example/gpu")
+    assert found.by_environment
+    assert "taint acme.example/gpu" in found.cause
+    assert "add a toleration to spec.nodes.tolerations" in found.cause
+
+
+def test_a_taint_of_the_driver_that_the_pod_tolerates_is_not_the_cause() -> None:
+    tolerated = [{"key": "gpu.acme.example/present", "operator": "Exists"}]
+    found = _repelled_by("gpu.acme.example/present", "dedicated", tolerations=tolerated)
+    assert not found.by_driver
+    assert found.by_environment
 
 
 def test_a_longer_taint_is_not_one_of_kubernetes() -> None:
