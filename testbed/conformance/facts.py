@@ -50,9 +50,22 @@ def gather(
         max_node_devices=max((published[node] for node in nodes), default=0) + published[""],
         reserved_classes=reserved_kinds(everything, others, driver),
         kubelet=oldest(_kubelets(kube, nodes)),
-        given=driver_file.given,
+        given=driver_file.given | _observed_assumptions(pools(ordinary, driver)),
         held_by_others=summarize(one for one in held if one.node in {*nodes, ""}),
     )
+
+
+def _observed_assumptions(ordinary: Iterable[Pool]) -> frozenset[str]:
+    """Return the assumptions about ordinary devices that are true for all published ones, also if the driver file declares otherwise.
+
+    A false declaration must not exempt a driver: devices of nodes are not network-attached, and ordinary devices are not shared.
+    """
+    parts = [part["spec"] for pool in ordinary for part in pool.slices if part["spec"].get("devices")]
+    if not parts:
+        return frozenset()
+    local = all(part.get("nodeName") for part in parts)
+    unshared = not any(device.get("allowMultipleAllocations") for part in parts for device in part["devices"])
+    return frozenset(word for word, holds in {"local": local, "unshared": unshared}.items() if holds)
 
 
 def _held_devices(kube: Kube, owner: Owner | None, driver: str, slices: Iterable[Object]) -> list[HeldDevice]:

@@ -72,7 +72,7 @@ def _undoing(daemonset: Object, owner: Owner) -> Any:
     try:
         kept = json.loads((daemonset["metadata"].get("annotations") or {}).get(UNDO) or "{}")
         return _placement(kept["spec"]) if kept.get("testbed") == owner.identity else None
-    except (AttributeError, KeyError, TypeError, ValueError):  # not written by a testbed
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):  # not written by a testbed
         return None
 
 

@@ -73,6 +73,9 @@ class Owner:
         return f"testbed {self.testbed}{where}"
 
 
+_EXAMPLE = Owner("", "")
+
+
 def new_identity() -> str:
     """Return a new random identity."""
     return secrets.token_hex(6)
@@ -92,13 +95,21 @@ def owner_of(found: Iterable[Object]) -> Owner | None:
     """Return the testbed that created these objects. Objects that controllers create have its labels, but not the annotation."""
     for each in found:
         text = (each["metadata"].get("annotations") or {}).get(OWNER)
-        try:
-            owner = Owner(**json.loads(text)) if text else None
-        except (ValueError, TypeError):  # written by others, or by another version of dra-testbed
-            continue
+        owner = _parse_owner(text) if text else None
         if owner and owner.identity == identity_of(each):
             return owner
     return None
+
+
+def _parse_owner(text: str) -> Owner | None:
+    """Return the owner in an annotation; None if others, or another version of dra-testbed, wrote it."""
+    try:
+        owner = Owner(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    values = asdict(owner)
+    has_types = all(type(value) is type(getattr(_EXAMPLE, name)) for name, value in values.items())
+    return owner if has_types and "\0" not in owner.folder else None
 
 
 def _labels(found: Object) -> dict[str, str]:

@@ -37,7 +37,7 @@ class FinishedTest:
 
 def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
     """Return what setup, call and teardown of one attempt reported."""
-    facts = [fact_of(phase) for phase in phases]
+    facts = [fact_of(phase) for phase in phases] + _without_body(phases)
     verdict = worst(Verdict(fact["verdict"]) for fact in facts)
     decisive = sorted((fact for fact in facts if fact["message"]), key=lambda fact: fact["verdict"] != verdict)
     return FinishedTest(
@@ -67,6 +67,14 @@ def fact_of(phase: pytest.TestReport) -> dict[str, Any]:
             "evidence": "",
         }
     return known or {"verdict": Verdict.ERROR, "message": phase.longreprtext, "evidence": ""}
+
+
+def _without_body(phases: Sequence[pytest.TestReport]) -> list[dict[str, Any]]:
+    """Return an error if setup passed and the body of the test did not run, which pytest reports as passed."""
+    if not all(phase.passed for phase in phases) or any(phase.when == "call" for phase in phases):
+        return []
+    message = "pytest did not run the body of the test (--setup-only or --setup-plan, also in PYTEST_ADDOPTS)"
+    return [{"verdict": Verdict.ERROR, "message": message, "evidence": ""}]
 
 
 def explain_interruption(interruption: Interruption, message: str) -> str:

@@ -22,6 +22,8 @@ from testbed.progress import Progress, Screen
 from testbed.providers.process_marks import SUITES_ON, mark_of
 from testbed.reporting import report, terminal
 
+_OF_OTHER_PROJECTS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
 
 def argv(request: RunRequest) -> list[str]:
     """Return the command line of pytest. pytest's own options are repeated there; the plugin gets the whole request as JSON."""
@@ -166,6 +168,10 @@ def _show(made: DriverConformanceReport, folder: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment, with the path of this package and the note that the report folder is reserved."""
+    """Return this process's environment, with the path of this package and the note that the report folder is reserved.
+
+    Options and plugins of pytest for other projects are left out: they could change what is judged, and the report would not say so.
+    """
     found = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(found), report_folder.RESERVED_BY: str(os.getpid())}
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_OTHER_PROJECTS}
+    return {**kept, "PYTHONPATH": os.pathsep.join(found), report_folder.RESERVED_BY: str(os.getpid())}

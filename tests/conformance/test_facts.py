@@ -175,15 +175,29 @@ def test_devices_of_the_largest_node_are_counted() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"allowMultipleAllocations": True}, {"allNodes": True}])
-def test_only_the_driver_file_decides_what_tests_assume_about_devices(wrong: dict[str, Any]) -> None:
+def test_a_published_field_takes_back_no_assumption_of_the_driver_file(wrong: dict[str, Any]) -> None:
     made = cluster.make()
     kube: Any = made.kube
     spec = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]
     spec["devices"][0] |= wrong
     assert gather(kube, made.driver_file, []).given == GIVEN.keys()
 
+
+@pytest.mark.parametrize("declares_sharing", [False, True])
+def test_a_false_declaration_of_the_driver_file_exempts_from_nothing(declares_sharing: bool) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
     devices = made.driver_file.devices.model_copy(update={"belong_to": "network", "per_node": 33})
-    declared = made.driver_file.model_copy(
-        update={"spec": made.driver_file.spec.model_copy(update={"devices": devices})}
-    )
-    assert gather(kube, declared, []).given == {"unshared"}
+    optional = made.driver_file.optional
+    if declares_sharing:
+        assert optional.capacity
+        same = optional.capacity.model_copy(update={"device_class": made.driver_file.device_class})
+        optional = optional.model_copy(update={"capacity": same})
+    spec = made.driver_file.spec.model_copy(update={"devices": devices, "optional": optional})
+    declared = made.driver_file.model_copy(update={"spec": spec})
+    assert gather(kube, declared, []).given == {"local", "unshared"}
+
+    published = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]
+    del published["nodeName"]
+    published["devices"][0]["allowMultipleAllocations"] = True
+    assert gather(kube, declared, []).given == (set() if declares_sharing else {"unshared"})

@@ -37,7 +37,9 @@ def test_a_merge_patch(now: Any, wanted: Any, patch: Any) -> None:
         '{"testbed": "aaaaaaaaaaaa"}',
         '{"testbed": "aaaaaaaaaaaa", "spec": "text"}',
         '{"testbed": "aaaaaaaaaaaa", "spec": {"template": null}}',
+        "[" * 100_000,
     ],
+    ids=range(8),
 )
 def test_annotations_of_others_change_nothing(annotation: str) -> None:
     kube = FakeKube()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from testbed.kube.ownership import Owner, identity_of, is_ours, new_identity, owner_of
 
 MINE = Owner("gpus", "aaaaaaaaaaaa", "box", "boot", "pid:[1]", 7, 99, "/state/gpus")
@@ -44,3 +46,20 @@ def test_the_owner_is_read_from_the_first_valid_annotation() -> None:
 def test_an_owner_is_shown_with_its_host() -> None:
     assert str(MINE) == "testbed gpus of host box (process 7)"
     assert str(Owner("gpus", "x")) == "testbed gpus"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"testbed": "gpus", "identity": "aaaaaaaaaaaa", "pid": []}',
+        '{"testbed": "gpus", "identity": "aaaaaaaaaaaa", "pid": "../1"}',
+        '{"testbed": "gpus", "identity": "aaaaaaaaaaaa", "folder": 5}',
+        r'{"testbed": "gpus", "identity": "aaaaaaaaaaaa", "folder": "\u0000"}',
+        "[" * 100_000,
+    ],
+    ids=["list", "text", "number", "nul", "deep"],
+)
+def test_an_owner_that_a_tenant_invents_is_no_owner(text: str) -> None:
+    made = MINE.mark(POD)
+    made["metadata"]["annotations"]["dra-testbed.example/owner"] = text
+    assert owner_of([made]) is None

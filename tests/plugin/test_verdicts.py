@@ -188,6 +188,18 @@ def test_a_test_that_skips_itself_is_not_green(judge: Judge) -> None:
     assert run.result.ret == 3
 
 
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_test_whose_body_does_not_run_is_not_green(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, option: str, workers: str
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", option)
+    run = judge("@required(1)\ndef test_it():\n    assert 0\n", "-n", workers, in_subprocess=True)
+    assert run.verdicts == {"T-001": "error"}
+    assert run.row("T-001").message.startswith("pytest did not run the body of the test (--setup-only")
+    assert run.result.ret == 3
+
+
 _NOTHING = """
 @required(3)
 def test_parts(scenario):

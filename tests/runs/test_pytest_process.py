@@ -177,6 +177,20 @@ def test_settings_of_other_projects_are_ignored(tmp_path: Path, monkeypatch: pyt
     assert f"SystemExit: {suites}" in ran.stdout
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"), [("PYTEST_ADDOPTS", "--setup-only"), ("PYTEST_PLUGINS", "no_such_plugin")]
+)
+def test_options_and_plugins_of_other_projects_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    suite = tmp_path / "suites/test_it.py"
+    suite.parent.mkdir()
+    suite.write_text("def test_it(): raise SystemExit('it runs')")
+    monkeypatch.setenv(variable, value)
+    ran = process.run([*argv(_request(tmp_path))[:4], suite], env=pytest_process.environment(), check=False)
+    assert "SystemExit: it runs" in ran.stdout
+
+
 def test_a_report_that_cannot_be_written_is_an_error_with_its_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,6 +11,16 @@ from typing import Any
 import yaml
 
 
+class _WithoutAliases(yaml.SafeLoader):
+    """Loads YAML without aliases: with them, a driver could write a short file that is huge as JSON."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Return the next node. Raise YAMLError if it is an alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias")
+        return super().compose_node(parent, index)
+
+
 class Unreadable(Exception):
     """A CDI file that no container runtime can read; its text is the reason."""
 
@@ -110,9 +120,9 @@ def _is_unreadable(text: str) -> bool:
 
 def _parsed(text: str) -> Any:
     """Parse JSON, which may contain tabs, or other YAML."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as wrong:
+        return yaml.load(text, _WithoutAliases)  # noqa: S506 - a SafeLoader
+    except (yaml.YAMLError, RecursionError) as wrong:
         raise Unreadable(f"it is neither JSON nor YAML: {wrong}") from wrong

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
-from testbed.vocabulary.cluster.cdi_specs import explain_unresolvable
+from testbed.vocabulary.cluster.cdi_specs import entries, explain_unresolvable
 
 ID = "a.example/gpu=0"
 NEITHER = ", so the container runtime uses neither"
@@ -47,3 +48,13 @@ def test_the_cause_is_the_one_that_the_files_show(files: dict[str, str], cause: 
 def test_files_of_two_folders_do_not_conflict() -> None:
     found = explain_unresolvable([ID, "a.example/gpu=9"], {"/etc/a.json": _file(), "/run/a.json": _file()}, "node-1")
     assert found == "no CDI file on node-1 defines a.example/gpu=9, which the driver returned"
+
+
+def test_a_file_that_is_huge_or_deep_when_it_is_parsed_is_unreadable() -> None:
+    lines = [
+        "a: &a [x, x]",
+        *(f"{one}: &{one} [{', '.join([f'*{other}'] * 10)}]" for other, one in pairwise("abcdefgh")),
+    ]
+    bomb = "\n".join([*lines, "kind: a.example/gpu", "devices: [{name: '0', bomb: *h}]"])
+    for text in (bomb, "[" * 100_000, "- " * 100_000):
+        assert [each.id for each in entries("/run/a.yaml", text)] == [""]
