@@ -31,6 +31,7 @@ def remove_all(
     if found.forbidden or found.unavailable:
         unlisted = ", ".join([*(each.plural for each in found.forbidden), *found.unavailable])
         progress.say(f"note: not listed, but the testbed creates none of them: {unlisted}")
+    undo_all(kube, owner)  # first: pods of a killed test end only while the driver runs on their nodes
     removed = remove(kube, found.objects, drivers, progress)
     release(kube, owner)
     return removed
@@ -80,7 +81,6 @@ def release(kube: Kube, owner: Owner) -> None:
         for each in listed:
             if not owner.owns(each) and is_managed_by(each, owner):
                 release_shared(kube, each, owner)
-    undo_all(kube, owner)
 
 
 def _refuse_if_unlisted(found: LabelledObjects, kinds: CreatedKinds) -> None:

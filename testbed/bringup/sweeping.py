@@ -13,6 +13,7 @@ from testbed import process
 from testbed.bringup import removal, sessions, state
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import attach, remove_if_abandoned, tear_down
+from testbed.drivers.changed_daemonsets import undo_all
 from testbed.errors import TestbedError
 from testbed.kube import connection
 from testbed.kube.client import Object
@@ -70,6 +71,7 @@ def sweep_cluster(kubeconfig: Path, context: str | None, progress: Progress, *, 
             progress.say(f"not removed: {len(objects)} objects of {owner or f'testbed {identity}'}: {why_kept}")
         else:
             # First, because the labelled objects are the only trace of this testbed in the cluster.
+            undo_all(kube, owner or Owner("", identity))
             removal.release(kube, owner or Owner("", identity))
             drivers = {driver for record in _records_of(identity) for driver in record.drivers}
             removed += removal.remove(kube, objects, drivers, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from testbed.bringup import removal
 from testbed.bringup.created_kinds import CreatedKinds
+from testbed.drivers.changed_daemonsets import UNDO
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.kube.client import Object, Resource
 from testbed.kube.discovery import LabelledObjects
@@ -180,6 +182,26 @@ def test_kinds_that_the_testbed_never_creates_need_not_be_listed(
     assert "not listed, but the testbed creates none of them: secrets, metrics.k8s.io/v1beta1" in said
     with pytest.raises(TestbedError, match="secrets"):
         _remove_all(kube, monkeypatch, found, CreatedKinds(frozenset(), None))
+
+
+def test_a_driver_that_a_killed_test_stopped_runs_again_before_pods_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kube: Any = FakeKube()
+    objects = tuple(_everything(kube))
+    undo = json.dumps({"testbed": MINE.identity, "spec": {"template": {"spec": {"affinity": None}}}})
+    spec: Object = {"template": {"spec": {"affinity": {"nodeAffinity": {}}}}}
+    kube.put("DaemonSet", "theirs", "theirs", metadata={"annotations": {UNDO: undo}}, spec=spec)
+    deleted_before: list[str] = []
+
+    def patch(target: Object, change: Object) -> None:
+        deleted_before.extend([*kube.deleted, f"then {target['metadata']['name']}"])
+        FakeKube.patch(kube, target, change)
+
+    monkeypatch.setattr(kube, "patch", patch)
+    _remove_all(kube, monkeypatch, LabelledObjects(objects))
+    assert deleted_before == ["then theirs"]
+    assert kube.objects["DaemonSet", "theirs", "theirs"]["spec"] == {"template": {"spec": {}}}
 
 
 def test_changes_to_objects_that_the_testbed_did_not_create_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,15 +87,18 @@ class Account:
             raise DriverFailed(_error(self.pod, "not to be allowed to", surplus, _TOO_MUCH))
 
     def refusal_to_publish(self, *, node: str = "", driver: str = "") -> str:
-        """Return the error for a new slice of a node, or of the whole cluster; '' if it is accepted. `driver` is another driver's name."""
+        """Return the error for a new slice of a node, or of the whole cluster; '' if it is accepted. `driver` is another driver's name.
+
+        Slice and pool are named as the driver's own: an admission policy may allow no other names.
+        """
         name = driver or self.world.driver_file.driver
         place = {"nodeName": node} if node else {"allNodes": True}
-        pool = {"name": "dra-testbed-tries", "generation": 1, "resourceSliceCount": 1}
+        pool = {"name": self._pool, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": name, "pool": pool, **place, "devices": []}
         slice_ = {
             "apiVersion": RESOURCE,
             "kind": "ResourceSlice",
-            "metadata": {"generateName": "dra-testbed-tries-"},
+            "metadata": {"generateName": f"{self.node}-{name}-"},  # as k8s.io/dynamic-resource-allocation does
             "spec": spec,
         }
         return self._dry_run("POST", _SLICES, slice_)
@@ -107,6 +110,12 @@ class Account:
     def refusals_to_delete_slices_of_others(self) -> CheckedSet[str]:
         """Return the errors for deletions of the driver's slices of other nodes; '' for a deletion that is accepted."""
         return CheckedSet(self._dry_run("DELETE", _path(each), None) for each in self._others)
+
+    @property
+    def _pool(self) -> str:
+        """Return the name of the pool that the driver publishes for the pod's node; that of the node if there is none."""
+        mine = (each["spec"] for each in self.world.slices() if each["spec"].get("nodeName") == self.node)
+        return next((str(each["pool"]["name"]) for each in mine), self.node)
 
     @property
     def _others(self) -> list[Object]:

@@ -24,6 +24,7 @@ class Server:
         self.slices: dict[str, Any] = {}
         self.refusal, self.why = 403, "not your node"
         self.asked: list[Any] = []
+        self.bodies: list[Any] = []
 
     def request(self, method: str, path: str, **what: Any) -> Any:
         if path.endswith("subjectaccessreviews"):
@@ -36,6 +37,7 @@ class Server:
         assert what["query"] == {"dryRun": "All"}  # a dry run
         headers = dict(what["headers"])
         assert headers["Impersonate-User"] == USER
+        self.bodies.append(what["body"])
         meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
         if meant["spec"].get("nodeName") != headers[NODE_EXTRA]:
             raise ApiError(f"{method} {path}", self.refusal, "", self.why)
@@ -117,6 +119,19 @@ def test_slices_are_written_as_the_account_in_a_dry_run(account: Account, server
     assert account.refusals_to_change_slices_of_others() == {"not your node"}
     server.slices = {each["metadata"]["name"]: each for each in account.world.slices()}
     assert account.refusals_to_delete_slices_of_others() == {"not your node"}
+
+
+def test_new_slices_are_named_as_those_of_the_driver(account: Account, server: Server) -> None:
+    kube: Any = account.world.kube
+    driver, (own, *_) = account.world.driver_file.driver, account.world.slices()
+    kube.objects[own["kind"], own["metadata"].get("namespace", "default"), own["metadata"]["name"]]["spec"] = {
+        **own["spec"], "nodeName": "node-1", "pool": {**own["spec"]["pool"], "name": "its-pool"}
+    }  # fmt: skip
+    account.refusal_to_publish(node="another-node")
+    kube.objects = {key: each for key, each in kube.objects.items() if key[0] != "ResourceSlice"}
+    account.refusal_to_publish()
+    assert [each["spec"]["pool"]["name"] for each in server.bodies] == ["its-pool", "node-1"]
+    assert {each["metadata"]["generateName"] for each in server.bodies} == {f"node-1-{driver}-"}
 
 
 def test_an_error_that_is_no_rejection_is_raised(account: Account, server: Server) -> None:
