@@ -32,6 +32,7 @@ SANDBOX_NRI = "NRI RunPodSandbox failed"
 SANDBOX_NETWORK = "failed to setup network for sandbox"
 
 # The scheduler, in FailedScheduling and in the condition PodScheduled.
+UNSCHEDULABLE = "Unschedulable"  # the reason of the condition
 NO_DEVICE_FITS = "cannot allocate all claims"
 CLAIM_ON_OTHER_NODE = "resourceclaim not available on the node"
 ABOVE_CLAIM_LIMIT = "exceeds the claim limit of 32"

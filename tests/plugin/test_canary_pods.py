@@ -93,3 +93,18 @@ def test_refused_canaries_show_nothing(kind: str) -> None:
 
     made.kube.refuse = refuse
     assert made.failed() == []
+
+
+def test_a_node_without_room_for_canaries_shows_nothing() -> None:
+    made = Cluster(without=["scheduler"])
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "1 Too many pods"}
+    report = made.step
+
+    def step(kube: FakeKube) -> None:
+        report(kube)
+        for (kind, _, _), each in kube.objects.items():
+            if kind == "Pod":
+                each["status"]["conditions"] = [full]
+
+    made.kube.react = step
+    assert made.failed() == []

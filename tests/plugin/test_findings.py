@@ -6,6 +6,7 @@ from testbed.plugin.canaries.findings import CanaryState, FailedComponent, Obser
 
 _FINE = CanaryState("node-1", True, True, "running")
 _UNBOUND = CanaryState("node-1", False, False, "Pending, on no node")
+_NO_ROOM = CanaryState("node-1", False, False, "Unschedulable: Too many pods", has_no_room=True)
 _BOUND = CanaryState("node-1", True, False, "Pending on node-1")
 _CLAIM_UNBOUND = CanaryState("node-1", False, False, "no node", has_claim=True)
 _CLAIM_BOUND = CanaryState("node-1", True, False, "bound", has_claim=True)
@@ -50,3 +51,9 @@ def test_a_canary_with_a_claim_counts_where_the_one_without_runs() -> None:
     assert _names(pods=[_FINE, _CLAIM_UNBOUND]) == ["kube-scheduler"]
     assert _names(pods=[_FINE, _CLAIM_BOUND]) == ["kubelet on node-1"]
     assert _names(pods=[_BOUND, _CLAIM_BOUND]) == ["containerd on node-1"]
+
+
+def test_a_full_node_is_no_failure_of_the_scheduler() -> None:
+    assert _names(pods=[_NO_ROOM]) == []
+    assert _names(pods=[_NO_ROOM, _CLAIM_UNBOUND]) == []
+    assert _names(pods=[_NO_ROOM], nodes={"node-1": "node node-1 not found"}) == ["node node-1"]

@@ -28,7 +28,10 @@ class FailedComponent:
 
 @dataclass(frozen=True)
 class CanaryState:
-    """How far a canary pod came: bound to its node by the scheduler, and then handled by the kubelet."""
+    """How far a canary pod came: bound to its node by the scheduler, and then handled by the kubelet.
+
+    `has_no_room` is True if the scheduler reports that the node cannot take a pod without a claim, because it is full for example.
+    """
 
     node: str
     is_bound: bool
@@ -36,6 +39,7 @@ class CanaryState:
     seen: str
     has_claim: bool = False
     has_its_claim: bool = True  # False if the controller manager has not generated it
+    has_no_room: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ def _by_canaries(seen: Observation) -> Iterator[FailedComponent]:
     for pod in seen.pods:
         if pod.is_handled or (pod.has_claim and pod.node in plain_fails_on):
             continue
+        if pod.has_no_room and "not found" not in seen.nodes.get(pod.node, ""):
+            continue  # the scheduler works
         yield _by_pod(pod, seen)
 
 

@@ -22,7 +22,7 @@ from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import PROCESS, Owner
 from testbed.plugin.canaries.findings import CanaryState
 from testbed.rendering import render_file
-from testbed.vocabulary.observing.diagnosis import describe_pod
+from testbed.vocabulary.observing.diagnosis import describe_pod, unschedulable_conditions
 from testbed.vocabulary.pods.pod_settings import restricted
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -137,13 +137,18 @@ def _state(pod: Object, nodes: Sequence[str], events: Sequence[Object]) -> Canar
     is_bound = bool(pod["spec"].get("nodeName"))
     if kind == "plain":
         is_handled = pod.get("status", {}).get("phase") == "Running" or _lacks_image(pod)
-        return CanaryState(node, is_bound, is_handled, seen)
+        return CanaryState(node, is_bound, is_handled, seen, has_no_room=_is_unschedulable(pod))
     named = [each for each in events if each["involvedObject"].get("name") == pod["metadata"]["name"]]
     # The kubelet is right to report that no driver of this name is registered.
     is_handled = any(each.get("reason") == messages.FAILED_PREPARE for each in named)
     has_its_claim = bool(pod.get("status", {}).get("resourceClaimStatuses"))
     seen = f"with a claim, {seen}"
     return CanaryState(node, is_bound, is_handled, seen, has_claim=True, has_its_claim=has_its_claim)
+
+
+def _is_unschedulable(pod: Object) -> bool:
+    """Return True if the scheduler has tried, and found that the pod fits on no node."""
+    return any(each.get("reason") == messages.UNSCHEDULABLE for each in unschedulable_conditions(pod))
 
 
 def _lacks_image(pod: Object) -> bool:
