@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+from testbed.redaction import show_controls
+
 
 class Screen(Console):
     """A console that raises BrokenPipeError when the reader has closed the pipe, as `head` does; rich would exit with 1."""
@@ -61,7 +63,7 @@ class Progress:
     def say(self, text: str) -> None:
         """Print a line between the steps."""
         with contextlib.suppress(OSError):  # the work continues if the terminal or the pipe was closed
-            self.console.print(text, markup=False)
+            self.console.print(show_controls(text), markup=False)
 
     def _line(self, mark: str, colour: str, step: Step) -> None:
         busy = f" ({step.doing})" if step.doing else ""

@@ -19,6 +19,8 @@ from typing import IO, Any
 
 MARK = "(redacted)"
 _SHORTEST = 8  # characters: shorter values occur in harmless texts
+# All but tabs and ends of lines; also those that change the direction of text.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 _MOST_VALUES = 2000
 _CHUNK = 1 << 20  # characters of a file that are redacted at once
 _LONGEST_PEM = 1 << 16
@@ -88,6 +90,14 @@ def is_secret_name(name: str) -> bool:
     return bool(_PART_OF_NAME.search(plain)) or bool(words & _WORD_OF_NAME) or upper_key
 
 
+def show_controls(text: str) -> str:
+    """Return the text with control characters written as Python writes them: escaped.
+
+    A driver or a tenant could otherwise change what a terminal or an editor shows: hide a failure, or reverse a line.
+    """
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 class Redactor:
     """Replaces credentials in texts: by their shape, by the name before them, and values that were registered."""
 
@@ -135,7 +145,10 @@ class Redactor:
         self._readable = tuple(re.compile(each) for each in named)
 
     def redact(self, text: str) -> str:
-        """Return the text without credentials."""
+        """Return the text without credentials, and with control characters in a readable form."""
+        return show_controls(self._without_credentials(text))
+
+    def _without_credentials(self, text: str) -> str:
         for value in self._values:
             text = text.replace(value, MARK)
         if "-----BEGIN" in text:

@@ -73,3 +73,9 @@ def test_silent_keeps_the_steps_and_prints_nothing(capsys: pytest.CaptureFixture
 
     assert [step.title for step in silent.steps] == ["cluster"]
     assert capsys.readouterr() == ("", "")
+
+
+def test_control_characters_of_others_are_shown() -> None:
+    progress, text = recording_progress()
+    progress.say("the driver says \x1b[2J")
+    assert text.getvalue() == "the driver says \\x1b[2J\n"

@@ -223,3 +223,9 @@ def test_links_and_pipes_in_a_folder_are_removed_and_not_followed(tmp_path: Path
 def test_the_line_number_after_a_file_name_stays(name: str) -> None:
     text = f"error: /drivers/{name}:2: kind: is 'DriverFlie', but must be 'DriverFile'"
     assert Redactor().redact(text) == text
+
+
+def test_a_driver_cannot_send_commands_to_the_terminal_of_a_reader() -> None:
+    message = "failed\x1b[2J\x1b]0;title\x07\rconformant\u202eflipped\x9b1A\nnext\tline\r\n"
+    shown = r"failed\x1b[2J\x1b]0;title\x07\rconformant\u202eflipped\x9b1A" + "\nnext\tline\r\n"
+    assert Redactor().redact(message) == shown
