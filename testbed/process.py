@@ -44,12 +44,16 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> ProcessId | None:
-        """Return the identity of a running process; None if there is none, or only a zombie."""
+        """Return the identity of a running process; None if there is none, or only a zombie.
+
+        A zombie with other threads still runs: until they have ended, too, it keeps its sockets and locks.
+        """
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        return None if fields[0] in "ZX" else cls(pid, int(fields[19]))
+        is_over = fields[0] in "ZX" and int(fields[17]) <= 1
+        return None if is_over else cls(pid, int(fields[19]))
 
     @property
     def alive(self) -> bool:

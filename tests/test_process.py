@@ -378,3 +378,20 @@ def test_a_second_interrupt_kills_the_called_program(tmp_path: Path) -> None:
     said = output_after_two_interrupts(tmp_path, 0)
     assert sorted(said[:-1]) == sorted(["up", NOTICE, "heard", "it is killed", "ended"])
     assert said[-1] == "left"
+
+
+def test_a_process_runs_until_its_last_thread_has_ended(tmp_path: Path) -> None:
+    """The main thread of a killed server ends first. Its successor can listen on the same port only when all threads have ended."""
+    program, end = tmp_path / "program.py", tmp_path / "end"
+    os.mkfifo(end)
+    program.write_text(
+        "import ctypes, sys, threading\n"
+        f"threading.Thread(target=lambda: open({str(end)!r}).read()).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    child = process.start([sys.executable, str(program)], log=tmp_path / "log")
+    stat = Path(f"/proc/{child.pid}/stat")
+    assert eventually_true(lambda: ") Z " in stat.read_text(), SOON)
+    assert process.alive(child)
+    end.write_text("")
+    assert eventually_true(lambda: not process.alive(child), SOON)
