@@ -62,9 +62,13 @@ def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
     runs = killed_sessions(testbed.folder)
     if not runs or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return []
-    undo_all(testbed.kube, testbed.owner)
+
+    def is_gone(process: str) -> bool:
+        return process.rpartition("-")[0] in runs
+
+    undo_all(testbed.kube, testbed.owner, is_gone)
     try:
-        ended = delete_orphans_and_wait(testbed.kube, testbed.owner, lambda process: process.rpartition("-")[0] in runs)
+        ended = delete_orphans_and_wait(testbed.kube, testbed.owner, is_gone)
     except WaitTimeout as stuck:
         raise TestbedError(
             f"objects of a killed session on testbed {testbed.name} are not deleted, and may hold devices\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import socket
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from testbed import process
 from testbed.bringup import sessions, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import Testbed
+from testbed.drivers.changed_daemonsets import UNDO
 from testbed.errors import TestbedError
 from testbed.kube.ownership import PROCESS
 from testbed.progress import Progress, Silent
@@ -68,6 +70,23 @@ def test_objects_of_running_and_unknown_sessions_are_kept(testbed: Testbed) -> N
         assert sessions.clean_up_killed_sessions(testbed) == []
     assert {"dra-t-001-aaaa-gw1", *kept} <= {name for _, _, name in _kube(testbed).objects}
     assert far.exists(), "a lock of another host cannot be checked"
+
+
+def test_a_driver_is_started_again_if_a_killed_session_stopped_it_and_not_if_a_running_one_did(
+    testbed: Testbed,
+) -> None:
+    _kube(testbed).react = lambda _: None
+    for name in ("dead", "live"):
+        back = {"template": {"spec": {"affinity": None}}}
+        undo = json.dumps({"testbed": testbed.owner.identity, "process": f"{name}-main", "spec": back})
+        spec: Any = {"template": {"spec": {"affinity": {"nodeAffinity": {}}}}}
+        _kube(testbed).put("DaemonSet", name, metadata={"annotations": {UNDO: undo}}, spec=spec)
+    _killed(testbed.folder, "dead")
+    with sessions.session_lock(testbed.folder, "live"):
+        sessions.clean_up_killed_sessions(testbed)
+    changed = {name: _kube(testbed).objects["DaemonSet", "default", name]["spec"] for name in ("dead", "live")}
+    assert "affinity" not in changed["dead"]["template"]["spec"]
+    assert "affinity" in changed["live"]["template"]["spec"]
 
 
 def test_a_session_that_cleaned_up_is_not_a_killed_one(testbed: Testbed) -> None:

@@ -42,7 +42,8 @@ class Daemon:
         """Stop the driver on a node until `start_again` is called. On other nodes it keeps running."""
         for each in self._daemonsets():
             original = self.kept.setdefault(each["metadata"]["name"], copy.deepcopy(each["spec"]))
-            change(self.world.kube, each, _without(each["spec"], node), original, self.world.owner)
+            wanted, process = _without(each["spec"], node), self.world.process
+            change(self.world.kube, each, wanted, original, self.world.owner, process=process)
         self._wait_until_gone(self._pods_on({node}), f"the driver to be gone from {node}")
 
     def start_again(self) -> None:
