@@ -128,9 +128,13 @@ class Judge:
             item.add_marker(pytest.mark.timeout(self._timeout(requirement), method="signal", func_only=True))
 
     def _timeout(self, requirement: Requirement) -> float:
-        """Return how many seconds a test may take. A disruptive test may restart the driver on one node after the other."""
+        """Return how many seconds a test may take. A disruptive test may restart the driver on one node after the other.
+
+        Low patience does not shorten this, because it does not shorten the waits for what must not happen.
+        """
+        patience = max(1.0, self.context.request.patience)
         on_all_nodes = budgets.repeated(budgets.DRIVER_PODS, self.context.facts.nodes).seconds
-        return (_TIMEOUT + (on_all_nodes if requirement.tier is Tier.DISRUPTIVE else 0)) * self.context.request.patience
+        return (_TIMEOUT + (on_all_nodes if requirement.tier is Tier.DISRUPTIVE else 0)) * patience
 
     def _keep_evidence(self, item: pytest.Item, requirement: Requirement, *, of_clean_up: bool = False) -> str:
         """Write the evidence and return its folder, relative to the report folder; '' if there is none.

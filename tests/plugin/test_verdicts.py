@@ -108,6 +108,13 @@ def test_a_bug_in_a_suite_is_an_error_with_its_traceback(judge: Judge) -> None:
     assert "test_suite.py:" in run.output
 
 
+def test_low_patience_does_not_shorten_the_time_of_a_test(judge: Judge) -> None:
+    run = judge(
+        "@required(1)\ndef test_a(request):\n    assert request.node.get_closest_marker('timeout').args[0] >= 300\n"
+    )
+    assert run.verdicts == {"T-001": "pass"}
+
+
 def test_a_test_that_hangs_is_a_timeout_and_the_clean_up_happens(judge: Judge) -> None:
     run = judge(
         "@pytest.mark.timeout(0.2, func_only=True)\n@required(1)\ndef test_hangs(scenario):\n    import threading\n"
