@@ -102,4 +102,5 @@ class Probe(Strict):
     def ids(self, output: str) -> tuple[str, ...]:
         """Return what a command's output shows of devices, sorted: their names, or the values of the attribute."""
         group = "name" if self.shows_names else "id"
-        return tuple(sorted(found[group] for found in re.finditer(self.pattern, output, re.MULTILINE)))
+        matches = re.finditer(self.pattern, output, re.MULTILINE)
+        return tuple(sorted(each[group] for each in matches if each[group] is not None))

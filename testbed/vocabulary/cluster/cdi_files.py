@@ -6,9 +6,11 @@ from testbed.providers.base import Capability, Cluster, Node
 
 FOLDERS = ("/etc/cdi", "/var/run/cdi")  # on a node, where container runtimes read CDI files
 # The files that a container runtime reads. Files that are being written have other suffixes.
-_LIST = 'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || echo "$each"; done; done'
+# A driver chooses their names, which may contain ends of lines and backslashes.
+_LIST = r'for folder; do for each in "$folder"/*.json "$folder"/*.yaml; do [ ! -f "$each" ] || printf "%s\0" "$each"; done; done'
+_MAX_BYTES = 1 << 24  # of a file: a driver could fill the memory of this process
 # A file may be removed before it is read; all other errors count.
-_READ = 'cat "$1" || [ ! -e "$1" ]'
+_READ = f'head -c {_MAX_BYTES} "$1" || [ ! -e "$1" ]'
 
 
 def reachable_nodes(cluster: Cluster | None) -> dict[str, Node]:
@@ -19,9 +21,12 @@ def reachable_nodes(cluster: Cluster | None) -> dict[str, Node]:
 
 
 def read_cdi_files(node: Node) -> dict[str, str]:
-    """Return the content of the CDI files on a node by their paths. A file that is removed before it is read is left out."""
-    paths = _shell(node, _LIST, *FOLDERS).splitlines()
-    texts = {path: _shell(node, _READ, path) for path in sorted(paths)}
+    """Return the content of the CDI files on a node by their paths. A file that is removed before it is read is left out.
+
+    Of a file larger than any CDI file, only the beginning is returned.
+    """
+    paths = _shell(node, _LIST, *FOLDERS).split("\0")
+    texts = {path: _shell(node, _READ, path) for path in sorted(paths) if path}
     return {path: text for path, text in texts.items() if text}
 
 

@@ -47,3 +47,9 @@ def test_a_probe_of_environment_variables_runs_env(folder: Path) -> None:
     probe = load(folder, FULL.replace(f"    command: [env]\n{lines}", r"    env: '^GPU_(?P<id>\S+)='")).probe
     assert probe.argv == ("env",)
     assert probe.ids("PATH=/bin\nGPU_b=1\nGPU_a=1\n") == ("a", "b")
+
+
+def test_a_match_without_the_group_shows_no_device(folder: Path) -> None:
+    lines = next(line for line in FULL.splitlines() if "lines:" in line)
+    probe = load(folder, FULL.replace(f"    command: [env]\n{lines}", r"    env: '^(?:GPU=(?P<id>\S+)|HOME=)'")).probe
+    assert probe.ids("HOME=/root\nGPU=a\n") == ("a",)
