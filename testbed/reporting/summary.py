@@ -44,6 +44,7 @@ def markdown(made: DriverConformanceReport) -> str:
         f"Kubernetes {where.kubernetes}",
         f"{where.nodes} nodes of {where.provider}",
         f"{where.hardware} hardware",
+        *([f"patience {made.patience:g}"] if made.patience != 1 else []),
         *([f"driver {made.subject.version}"] if made.subject.version else []),
     )
     name = made.subject.driver if main is Subject.DRIVER else "the cluster"

@@ -47,7 +47,8 @@ def print_verdict(report: DriverConformanceReport, console: Console) -> None:
     name = report.subject.driver if main is Subject.DRIVER else "the cluster"
     _print_subject(name, decisive, report, console)
     where = f"profile {report.profile}, Kubernetes {report.environment.kubernetes}"
-    console.print(f"{report.seconds:.1f} s, {where}, {report.environment.hardware} hardware", highlight=False)
+    patience = f", patience {report.patience:g}" if report.patience != 1 else ""
+    console.print(f"{report.seconds:.1f} s, {where}, {report.environment.hardware} hardware{patience}", highlight=False)
     if report.subject.version:
         console.print(
             f"{report.subject.driver} {report.subject.version}", markup=False, highlight=False, soft_wrap=True

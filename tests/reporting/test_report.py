@@ -15,7 +15,7 @@ from testbed.conformance.results import exit_code
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Verdict
-from testbed.reporting import junit, report, terminal
+from testbed.reporting import junit, report, summary, terminal
 
 STARTED: Event = {
     "event": "run-started",
@@ -294,6 +294,15 @@ def test_the_table_shows_verdict_cause_and_result() -> None:
     assert "→ likely cause: no socket [x]" in text
     assert "gpu.example is failed: MUST 0 of 1 (1 fail)\n" in text
     assert "10.0 s, profile full, Kubernetes v1.37.0, synthetic hardware" in text
+
+
+def test_longer_timeouts_are_shown_with_the_result() -> None:
+    made = report.build(_log(_done(1, "pass"), known=[_known(1)])).model_copy(update={"patience": 100.0})
+    console = Console(width=120)
+    with console.capture() as shown:
+        terminal.print_verdict(made, console)
+    assert "synthetic hardware, patience 100\n" in shown.get()
+    assert "synthetic hardware; patience 100" in summary.markdown(made)
 
 
 def test_the_table_counts_excluded_requirements_without_listing_them() -> None:
