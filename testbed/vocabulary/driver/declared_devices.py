@@ -44,9 +44,13 @@ class Contradictions:
 
     @property
     def nodes_with_too_few_shareable_devices(self) -> tuple[str, ...]:
-        """Return the expected nodes that have fewer shareable devices than the driver file promises."""
+        """Return the expected nodes that have fewer shareable devices than the driver file promises.
+
+        If these are the ordinary devices, no others count.
+        """
         declared = self.driver_file.optional.capacity
-        found = [spec.get("nodeName") for _, spec, each in _devices(self.pools) if each.get("allowMultipleAllocations")]
+        among = self.ordinary if self.driver_file.are_devices_shared else self.pools
+        found = [spec.get("nodeName") for _, spec, each in _devices(among) if each.get("allowMultipleAllocations")]
         counts = {node: found.count(node) for node in self.nodes}
         return tuple(too_few(counts, declared.per_node, "spec.optional.capacity.perNode")) if declared else ()
 

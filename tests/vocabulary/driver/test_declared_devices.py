@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,6 +72,15 @@ def test_a_node_with_fewer_devices_than_promised_is_named() -> None:
 )
 def test_values_that_differ_from_the_expected_ones_are_named(expect: dict[str, Any], problems: int) -> None:
     assert len(list(declared_devices.unexpected(_pools(), Expect(**expect), cluster.DRIVER))) == problems
+
+
+@pytest.mark.parametrize(("are_shared", "missing"), [(False, 0), (True, 1)])
+def test_of_ordinary_devices_that_are_declared_shareable_no_others_count(are_shared: bool, missing: int) -> None:
+    declared = SimpleNamespace(per_node=1)
+    file: Any = SimpleNamespace(are_devices_shared=are_shared, optional=SimpleNamespace(capacity=declared))
+    special = tuple(_pools(allowMultipleAllocations=True))
+    found = declared_devices.Contradictions(file, frozenset({"node-1"}), special, tuple(_pools()))
+    assert len(found.nodes_with_too_few_shareable_devices) == missing
 
 
 def test_promised_partitions_are_counted() -> None:
