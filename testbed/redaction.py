@@ -72,6 +72,10 @@ _QUOTED = r"(?P<quote>\\++[\"'])(?:[^\\\"'\r\n]|\\++[^\\\"'\r\n])*+|\"(?:[^\"\\\
 _BLOCK = r"(?P<block>[|>][-+0-9]{0,2}[ \t]*+\r?\n)(?P<lines>(?:[ \t]++[^\r\n]*+(?:\r?\n|\Z)|[ \t]*+\r?\n)++)"  # of YAML
 _VALUE_TO_END_OF_LINE = re.compile(rf"{_BLOCK}|{_QUOTED}|[^\r\n]++")
 _VALUE_OF_ONE_WORD = re.compile(rf"{_QUOTED}|[^\s\"'\\&]++")
+# Of an error about a file whose name looks secret: my-key:27: spec.driver: …
+_LINE_OF_FILE = re.compile(
+    r"(?<=:)\d{1,4}: (?:[A-Za-z][\w.\[\]-]{0,200}+: |not valid YAML: |\d{1,4} files do not exist: )"
+)
 _BEFORE_NAME = re.compile(r"[ \t]*+(?:(?:-|export|E|\d++:)[ \t]++)?+[\"']?\Z")
 _QUOTE = re.compile(r"\\*[\"']?")
 _CHARACTERS_FOR_NAME = 40  # a text with more names than one in so many characters is hostile
@@ -244,7 +248,9 @@ class Redactor:
         return "".join((*made, text[done:]))
 
     def _value(self, text: str, start: int, end: int) -> re.Match[str] | None:
-        """Return the value between `end` and the end of the line or word; `start` is where its name begins. None if it is readable."""
+        """Return the value between `end` and the end of the line or word; `start` is where its name begins. None if it is no secret."""
+        if _LINE_OF_FILE.match(text, end):
+            return None
         begins = text.rfind("\n", max(0, start - 64), start) + 1
         at_start = bool(begins or start <= 64) and bool(_BEFORE_NAME.match(text[begins:start]))
         value = (_VALUE_TO_END_OF_LINE if at_start else _VALUE_OF_ONE_WORD).match(text, end)

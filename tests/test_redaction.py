@@ -225,6 +225,22 @@ def test_the_line_number_after_a_file_name_stays(name: str) -> None:
     assert Redactor().redact(text) == text
 
 
+@pytest.mark.parametrize("name", ["my-key", "passwd", "/drivers/gpu-key", "\n  gpu-key"])
+@pytest.mark.parametrize(
+    "what", ["spec.devices.classes[0]: is empty", "not valid YAML: x", "2 files do not exist: a, b"]
+)
+def test_the_line_number_after_a_file_name_without_suffix_stays(name: str, what: str) -> None:
+    text = f"error: {name}:27: {what}"
+    assert Redactor().redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["password: 1234", "password: 1234: a: b", "password:1234", "password:123456: a: b", "passwd:1234 a: b"]
+)
+def test_a_number_that_is_no_line_is_removed(text: str) -> None:
+    assert "1234" not in Redactor().redact(text)
+
+
 def test_a_driver_cannot_send_commands_to_the_terminal_of_a_reader() -> None:
     message = "failed\x1b[2J\x1b]0;title\x07\rconformant\u202eflipped\x9b1A\nnext\tline\r\n"
     shown = r"failed\x1b[2J\x1b]0;title\x07\rconformant\u202eflipped\x9b1A" + "\nnext\tline\r\n"

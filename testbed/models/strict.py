@@ -124,7 +124,9 @@ def _as_seen_from_the_file(path: Path, context: Mapping[str, Any]) -> Path:
 
 def _validated(source: Document, model: type[M]) -> tuple[M | None, list[Problem]]:
     if not isinstance(source.content, dict):
-        return None, [Problem(source.line(()), "", f"is {describe_value(source.content)}, but must be a mapping")]
+        # The text of a file that is no driver file, such as one with a password, must not be in the message.
+        what = "text" if isinstance(source.content, str) else describe_value(source.content)
+        return None, [Problem(source.line(()), "", f"is {what}, but must be a mapping")]
     context = {"folder": source.path.absolute().parent}
     try:
         return model.model_validate_json(json.dumps(source.content), context=context), []

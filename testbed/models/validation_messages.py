@@ -15,6 +15,7 @@ from testbed.models.document import format_location
 Context = Mapping[str, Any]
 UNKNOWN_KEY = "is not a known key"
 _MOST_SUGGESTIONS = 3
+_LONGEST_VALUE = 80  # characters: a longer value may be a file that was named by mistake
 
 _PATTERNS: dict[str, str] = {"^/": "be an absolute path"}
 _BOUNDS: dict[str, Callable[[Context], str]] = {
@@ -46,7 +47,7 @@ def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None
     """Return the message for one validation error; `written` is the value as the file spells it."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     if kind in _BOUNDS:
-        return f"is {value!r}, but must {_BOUNDS[kind](context)}"
+        return f"is {_shown(value)}, but must {_BOUNDS[kind](context)}"
     if kind in _EXPECTED_TYPES:
         return _wrong_type(value, kind, written)
     match kind:
@@ -56,7 +57,7 @@ def message_for(error: ErrorDetails, model: type[BaseModel], written: str | None
             return _not_one_of(value, context["expected"])
         case "missing":
             return "is missing"
-    return str(context["error"]) if kind == "value_error" else f"is {value!r}: {error['msg']}"
+    return str(context["error"]) if kind == "value_error" else f"is {_shown(value)}: {error['msg']}"
 
 
 def describe_value(value: object, written: str | None = None) -> str:
@@ -67,8 +68,16 @@ def describe_value(value: object, written: str | None = None) -> str:
         return str(value).lower()
     names = {int: "the number", float: "the number", str: "the string"}
     if type(value) in names:
-        return f"{names[type(value)]} {written or repr(value)}"
+        return f"{names[type(value)]} {_cut(written or repr(value))}"
     return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def _shown(value: object) -> str:
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}… ({len(text)} characters)"
 
 
 def _at_least(least: int, what: str) -> str:
@@ -95,7 +104,7 @@ def _unknown_key(loc: tuple[str | int, ...], model: type[BaseModel]) -> str:
 def _not_one_of(value: object, expected: str) -> str:
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     hint = did_you_mean(str(value), words) if len(words) > 1 else ""
-    return f"is {value!r}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
+    return f"is {_shown(value)}, but must be {expected}" + (f"; {hint}" if hint.startswith("did") else "")
 
 
 def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:

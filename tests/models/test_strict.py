@@ -68,10 +68,19 @@ def problems(text: str) -> list[str]:
         ("switches:\n  A: on\n  B: maybe", "3: switches.B: is the string 'maybe', but must be true or false"),
         ("word: secnd", "1: word: is 'secnd', but must be 'first' or 'second'; did you mean second?"),
         ("- a", "1: document: is a list, but must be a mapping"),
+        ("root:x:0:0:root\ngpu:x:1:1:gpu", "1: document: is text, but must be a mapping"),
+        ("correct horse battery", "1: document: is text, but must be a mapping"),
     ],
 )
 def test_a_problem_has_line_key_and_suggestion(text: str, problem: str) -> None:
     assert problems(text) == [problem]
+
+
+@pytest.mark.parametrize("text", ["part: {}", "word: {}", "count: {}", "parts: {}", "switches: {{A: {}}}"])
+def test_a_long_wrong_value_is_cut(text: str) -> None:
+    (found,) = problems(text.format("a" * 200 + "canary"))
+    assert "aaa… (2" in found
+    assert "canary" not in found
 
 
 def test_all_problems_are_listed_in_the_order_of_the_file() -> None:
