@@ -110,8 +110,10 @@ def _misused(failure: click.ClickException) -> int:
 
 
 def _usage_hint(context: click.Context, message: str) -> str:
-    """Return a command that shows the usage, or the option for a name that was given as an argument."""
+    """Return a command that shows the usage, or where what was given as an argument belongs."""
     surplus = re.search(r"unexpected extra argument \((\S+)\)", message)
+    if surplus and context.params.get("known"):
+        return f"--known takes no file: leave out {surplus[1]}; the list is spec.known of the driver file"
     takes_name = any("--name" in each.opts for each in context.command.params)
     return f"{context.command_path} --name {surplus[1]}" if surplus and takes_name else f"{context.command_path} --help"
 

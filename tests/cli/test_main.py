@@ -31,6 +31,10 @@ def python(code: str) -> process.Completed:
         (["status", "demo"], "dra-testbed status --name demo"),
         (["down", "demo"], "dra-testbed down --name demo"),
         (["explain", "CLAIM-001", "CLAIM-002"], "dra-testbed explain --help"),
+        (
+            ["run", "--known", "known.yaml"],
+            "--known takes no file: leave out known.yaml; the list is spec.known of the driver file",
+        ),
     ],
 )
 def test_a_name_that_is_given_as_an_argument_is_shown_with_its_option(
