@@ -17,10 +17,10 @@ from testbed.errors import UsageError
 from testbed.models.config import TestbedConfig
 from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import FailOn, Keep, RunRequest, run_request
-from testbed.reporting import terminal
-from testbed.reporting.report import failed_in
+from testbed.progress import Progress
+from testbed.reporting import earlier_report, terminal
 from testbed.runs.dry_run import RunPlan, plan_run
-from testbed.runs.execution import execute
+from testbed.runs.execution import execute, target
 
 
 class _Workers(click.IntRange):
@@ -85,6 +85,8 @@ def run(plan: bool, output: str, **flags: Any) -> None:
     if output == "json" and not plan:
         raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
     request = _request(flags)
+    if flags["failed"]:
+        _compare_driver(flags["failed"], request)
     if plan:
         _print_plan(plan_run(request), output)
         return
@@ -99,7 +101,7 @@ def configured(words: Sequence[str]) -> TestbedConfig:
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
     of_run = {name: flags[name] for name in RunRequest.model_fields if name in flags}
-    of_run["failed"] = failed_in(flags["failed"]) if flags["failed"] else ()
+    of_run["failed"] = earlier_report.failed_in(flags["failed"]) if flags["failed"] else ()
     narrowed_by = [*flags["tiers"], flags["keyword"].strip(), flags["failed"]]
     of_run["profile"] = profiles.select_profile(flags["profile"], narrowed_by)
     of_testbed = _of_testbed(flags)
@@ -112,6 +114,13 @@ def _request(flags: Mapping[str, Any]) -> RunRequest:
                 f"{flag} is for a new testbed, but --testbed {flags['testbed']} is up", hint="leave one of them out"
             )
     return run_request(of_run)
+
+
+def _compare_driver(report: Path, request: RunRequest) -> None:
+    """Refuse an earlier report about another driver. Print a note if the driver file has changed since."""
+    note = earlier_report.compare_driver(report, request.driver_file(target(request)[1]))
+    if note:
+        Progress().say(f"note: {note}")
 
 
 def _of_testbed(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from testbed.errors import TestbedError
 from testbed.models.driver_file import load_companions, load_driver_file
 from testbed.models.report import Environment
 from testbed.models.run_request import RunRequest
-from testbed.plugin.request import request_of
+from testbed.plugin.request import check_earlier_report, request_of
 from testbed.providers.base import Capability
 
 _OUTCOME = pytest.StashKey[RunContext | TestbedError]()
@@ -27,7 +27,9 @@ def context_of(config: pytest.Config) -> RunContext:
     """Return the context of this run. The first call decides, also about the error that each call raises."""
     if _OUTCOME not in config.stash:
         try:
-            config.stash[_OUTCOME] = decide(request_of(config))
+            decided = decide(request_of(config))
+            check_earlier_report(config, decided.driver_file)
+            config.stash[_OUTCOME] = decided
         except TestbedError as refused:
             config.stash[_OUTCOME] = refused
     outcome = config.stash[_OUTCOME]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,7 +11,7 @@ from testbed import folders
 from testbed.conformance import catalogue, profiles
 from testbed.errors import UsageError
 from testbed.models.run_request import RunRequest, run_request
-from testbed.reporting import report
+from testbed.reporting import earlier_report
 
 
 def request_of(config: pytest.Config) -> RunRequest:
@@ -22,10 +24,16 @@ def request_of(config: pytest.Config) -> RunRequest:
             raise UsageError(f"--run-request is not a run request: {wrong}", hint="use --testbed NAME") from wrong
     given = {name: getattr(option, f"dra_{name}", None) for name in RunRequest.model_fields}
     if option.dra_failed:
-        given["failed"] = report.failed_in(config.invocation_params.dir / option.dra_failed)
+        given["failed"] = earlier_report.failed_in(_earlier_report(config))
     narrowed_by = [option.keyword, option.markexpr, option.dra_failed, *option.dra_tiers, *_parts_of_suites(config)]
     profile = profiles.select_profile(option.dra_profile, narrowed_by)
     return run_request({**given, "profile": profile, "keyword": option.keyword, "tests": config.args})
+
+
+def check_earlier_report(config: pytest.Config, driver_file: Path) -> None:
+    """Refuse a report for --failed that is about another driver."""
+    if config.option.dra_failed and not config.option.dra_run_request:
+        earlier_report.compare_driver(_earlier_report(config), driver_file)
 
 
 def check_settings(config: pytest.Config) -> None:
@@ -45,6 +53,10 @@ def check_settings(config: pytest.Config) -> None:
                 f"pytest uses the settings of {config.inipath} and not those of {top}, because it takes the word after an option for a "
                 "test: write --report=DIR and --driver=FILE, with an equals sign"
             )
+
+
+def _earlier_report(config: pytest.Config) -> Path:
+    return config.invocation_params.dir / str(config.option.dra_failed)
 
 
 def _parts_of_suites(config: pytest.Config) -> list[str]:

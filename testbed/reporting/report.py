@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,13 +24,12 @@ from testbed.conformance.results import (
     was_tested,
 )
 from testbed.conformance.verdicts import Attempt, uninterrupted, verdict_of_attempts, worst
-from testbed.errors import Incomplete, UsageError
+from testbed.errors import Incomplete
 from testbed.models.report import ClusterReport, DriverConformanceReport, KnownFailure, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Subject, Tier, Verdict
 from testbed.reporting import junit
 
 FILE = "report.yaml"
-_TO_REPEAT = {None, Verdict.FAIL, Verdict.FLAKY, Verdict.ERROR, Verdict.TIMEOUT, Verdict.BLOCKED}
 
 
 def build(log: Sequence[Event]) -> DriverConformanceReport:
@@ -83,22 +81,6 @@ def write(folder: Path) -> DriverConformanceReport:
     report_folder.replace_file(folder / FILE, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
     report_folder.replace_file(folder / junit.FILE, junit.render(made))
     return made
-
-
-def failed_in(folder: Path) -> tuple[str, ...]:
-    """Return the requirements that failed or have no answer in a report. UsageError if there is no report, or none of them."""
-    file = folder / FILE if folder.is_dir() else folder
-    try:
-        content = yaml.safe_load(file.read_text("utf-8"))
-        earlier = DriverConformanceReport.model_validate_json(json.dumps(content))
-    except (OSError, ValueError, TypeError, yaml.YAMLError) as unreadable:
-        raise UsageError(
-            f"--failed: {file} is not a report of this version", hint="name a report folder"
-        ) from unreadable
-    found = tuple(row.id for row in earlier.requirements if row.verdict in _TO_REPEAT)
-    if not found:
-        raise UsageError(f"--failed: nothing failed in {file}", hint="leave out --failed")
-    return found
 
 
 def _selected(log: Sequence[Event]) -> list[dict[str, Any]]:

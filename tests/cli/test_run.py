@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed import bringup
 from testbed.bringup import testbeds
@@ -205,6 +206,35 @@ def test_wrong_usage_touches_nothing(
     assert run(["run", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert stage.done == []
+
+
+def _write_earlier_report(folder: Path, driver: str) -> None:
+    earlier = _report("fail").model_dump(mode="json", by_alias=True)
+    earlier["subject"]["driver"] = driver
+    folder.mkdir()
+    (folder / "report.yaml").write_text(yaml.safe_dump(earlier))
+
+
+@pytest.mark.parametrize("words", [[], ["--plan"], ["--testbed", "mine", "--driver", "fake-gpu"]])
+def test_failures_in_the_report_of_another_driver_are_not_repeated(
+    stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str]
+) -> None:
+    _write_earlier_report(tmp_path / "earlier", "gpu.example")
+    assert run(["run", "--failed", "earlier", *words]) == 2
+    assert "earlier/report.yaml is about the driver gpu.example, but " in capsys.readouterr().err
+    assert not stage.done
+    assert not stage.asked
+
+
+def test_a_driver_file_that_changed_since_the_earlier_report_is_noted(
+    stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _write_earlier_report(tmp_path / "earlier", "gpu.dra-testbed.example")
+    assert run(["run", "--failed", "earlier"]) == 0
+    assert "fake-gpu.yaml has changed since earlier/report.yaml was written" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert stage.asked[0].failed == ("T-001",)
 
 
 def test_a_report_folder_that_another_run_uses_is_refused_first(

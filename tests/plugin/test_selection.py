@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed import folders
 
@@ -88,6 +89,16 @@ def test_only_what_failed_in_an_earlier_report_is_repeated(judge: Judge) -> None
     again = judge(tests.format(1), "--failed", "out")
     assert again.verdicts == {"T-001": "excluded", "T-002": "pass"}
     assert (again.report.result, again.result.ret) == ("partial", 0)
+
+
+def test_failures_in_the_report_of_another_driver_are_not_repeated(judge: Judge, pytester: pytest.Pytester) -> None:
+    tests = "@required(1)\ndef test_a():\n    assert 0\n"
+    earlier = judge(tests).report.model_copy(deep=True).model_dump(mode="json", by_alias=True)
+    earlier["subject"]["driver"] = "other.example"
+    (pytester.path / "earlier.yaml").write_text(yaml.safe_dump(earlier))
+    refused = judge(tests, "--failed", "earlier.yaml")
+    assert refused.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "earlier.yaml is about the driver other.example" in refused.output
 
 
 def test_the_suites_do_not_run_with_a_python_that_ignores_assertions(

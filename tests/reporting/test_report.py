@@ -15,7 +15,7 @@ from testbed.conformance.results import exit_code
 from testbed.errors import Incomplete, UsageError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Result, Verdict
-from testbed.reporting import junit, report, summary, terminal
+from testbed.reporting import earlier_report, junit, report, summary, terminal
 
 STARTED: Event = {
     "event": "run-started",
@@ -353,15 +353,22 @@ def test_what_failed_or_has_no_answer_can_be_read_from_a_report(tmp_path: Path) 
     for each in [*_log(_done(1, "fail"), _done(2, "pass"), known=known, end=False)]:
         log.write(**{key: value for key, value in each.items() if key != "time"})
     report.write(tmp_path)
-    assert report.failed_in(tmp_path) == report.failed_in(tmp_path / "report.yaml") == ("T-001", "T-003")
+    assert (
+        earlier_report.failed_in(tmp_path) == earlier_report.failed_in(tmp_path / "report.yaml") == ("T-001", "T-003")
+    )
 
 
-@pytest.mark.parametrize("content", [None, "", "[", "kind: Pod"])
-def test_a_report_that_cannot_be_read_is_refused(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "report.yaml").write_text(content)
+@pytest.mark.parametrize("content", ["", "[", "kind: Pod"])
+def test_a_report_that_cannot_be_read_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "report.yaml").write_text(content)
     with pytest.raises(UsageError, match=r"report\.yaml is not a report"):
-        report.failed_in(tmp_path)
+        earlier_report.failed_in(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "nonexistent", "nonexistent/report.yaml"])
+def test_a_report_that_does_not_exist_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no such file: {tmp_path / (name or 'report.yaml')}"):
+        earlier_report.failed_in(tmp_path / name)
 
 
 def test_a_report_without_failures_is_refused(tmp_path: Path) -> None:
@@ -371,4 +378,4 @@ def test_a_report_without_failures_is_refused(tmp_path: Path) -> None:
         log.write(**{key: value for key, value in each.items() if key != "time"})
     report.write(tmp_path)
     with pytest.raises(UsageError, match="nothing failed in"):
-        report.failed_in(tmp_path)
+        earlier_report.failed_in(tmp_path)
