@@ -94,6 +94,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         markers.add_markers(item, _function(item))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let -k with the ID of a requirement select nothing else: pytest matches parts of names, and UNPREP-004 contains PREP-004."""
+    wanted = config.option.keyword.strip().upper()
+    exact = [item for item in items if wanted and getattr(_function(item), wanted, None) is True]
+    others = [item for item in items if item not in exact] if exact else []
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = exact
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse to run suites without a testbed, with one error for all tests."""
     config = session.config

@@ -73,6 +73,16 @@ def test_deselected_tests_of_foreign_suites_are_excluded_even_whole_files(
     assert judge(_TWO).report.result == "conformant"
 
 
+@pytest.mark.parametrize("words", [("-k", "T-001"), ("-k", "t-001"), ("-k", "T-001", "-n", "1")])
+def test_the_id_of_a_requirement_selects_no_other_that_contains_it(judge: Judge, words: tuple[str, ...]) -> None:
+    longer = '@requirement("PART-001", "It works.", level=MUST, tier=E2E, source="here")\ndef test_parts():\n    pass\n'
+    assert judge(f"{_TWO}\n{longer}", *words).verdicts == {"T-001": "pass", "T-002": "excluded", "PART-001": "excluded"}
+
+
+def test_a_part_of_an_id_selects_all_that_contain_it(judge: Judge) -> None:
+    assert judge(_TWO, "-k", "T-00").verdicts == {"T-001": "pass", "T-002": "pass"}
+
+
 def _on_other_suites(judge: Judge, pytester: pytest.Pytester, *words: str) -> Any:
     suites = pytester.path / "suites"
     (suites / "claims").mkdir(parents=True, exist_ok=True)

@@ -249,3 +249,9 @@ def test_single_tests_can_be_run_in_any_folder(tmp_path: Path) -> None:
     own = tmp_path / "test_mine.py"
     words = argv(_request(tmp_path, own))
     assert words[words.index("--rootdir") + 1] == str(tmp_path)
+
+
+def test_the_id_of_a_requirement_matches_only_its_tests() -> None:
+    assert {test.partition("/")[0] for test in pytest_process.matching_tests("PREP-004")} == {"prepare"}
+    assert len(pytest_process.matching_tests("PREP-004")) == 1
+    assert len(pytest_process.matching_tests("PREP-004 or PREP-005")) > 2
