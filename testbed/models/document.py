@@ -57,9 +57,9 @@ def parse(text: str, path: Path) -> Document:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as broken:
         mark = getattr(broken, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        where = f"{path}:{mark.line + 1}:" if mark else f"{path} is"
         what = getattr(broken, "problem", None) or getattr(broken, "reason", None) or "it is nested too deeply"
-        raise UsageError(f"{where}: not valid YAML: {what}") from broken
+        raise UsageError(f"{where} not valid YAML: {what}") from broken
     if node is None:
         raise UsageError(f"{path} is empty")
     converter = _Converter()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed import bringup
+from testbed import bringup, folders
 from testbed.bringup import testbeds
 from testbed.cli.main import run
-from testbed.conformance import report_folder
+from testbed.conformance import report_folder, versions
 from testbed.errors import TestbedError, UsageError
 from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
@@ -208,9 +208,9 @@ def test_wrong_usage_touches_nothing(
     assert stage.done == []
 
 
-def _write_earlier_report(folder: Path, driver: str) -> None:
+def _write_earlier_report(folder: Path, driver: str, digest: str = "x") -> None:
     earlier = _report("fail").model_dump(mode="json", by_alias=True)
-    earlier["subject"]["driver"] = driver
+    earlier["subject"] |= {"driver": driver, "digest": digest}
     folder.mkdir()
     (folder / "report.yaml").write_text(yaml.safe_dump(earlier))
 
@@ -235,6 +235,16 @@ def test_a_driver_file_that_changed_since_the_earlier_report_is_noted(
         capsys.readouterr().err.split()
     )
     assert stage.asked[0].failed == ("T-001",)
+
+
+@pytest.mark.usefixtures("stage")
+def test_the_same_driver_file_as_in_the_earlier_report_is_not_noted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    digest = versions.describe(folders.data("manifests") / "drivers/fake-gpu.yaml", {})["digest"]
+    _write_earlier_report(tmp_path / "earlier", "gpu.dra-testbed.example", str(digest))
+    assert run(["run", "--failed", "earlier"]) == 0
+    assert "note:" not in capsys.readouterr().err
 
 
 def test_a_report_folder_that_another_run_uses_is_refused_first(
