@@ -42,20 +42,14 @@ from tests.e2e.conftest import WORKLOAD, Kubectl
 
 READY = Budget("node ready", 120, "a kubelet reports every 10 s at the latest; a kind node boots systemd first")
 EVERYTHING = frozenset(Capability)
+ON_DRIVER = frozenset({Capability.MAKE_OBJECTS, Capability.CHANGE_DRIVER, Capability.ACT_AS_DRIVER})
 # The providers that make the clusters for `existing`. Nodes of `local` have no systemd, so a pod cannot restart their components.
 MAKERS = {"existing": "local", "existing-on-kind": "kind"}
 CAPABILITIES = {
     "local": EVERYTHING,
     "kind": EVERYTHING - {Capability.PROCESS_ON_NODE},
-    "existing": frozenset({Capability.MAKE_OBJECTS, Capability.RUN_ON_NODE}),
-    "existing-on-kind": frozenset(
-        {
-            Capability.MAKE_OBJECTS,
-            Capability.RUN_ON_NODE,
-            Capability.RESTART_KUBELET,
-            Capability.RESTART_RUNTIME,
-        }
-    ),
+    "existing": ON_DRIVER | {Capability.RUN_ON_NODE},
+    "existing-on-kind": ON_DRIVER | {Capability.RUN_ON_NODE, Capability.RESTART_KUBELET, Capability.RESTART_RUNTIME},
 }
 PROTOCOLS: dict[Capability, type] = {
     Capability.LOAD_IMAGE: LoadsImages,
