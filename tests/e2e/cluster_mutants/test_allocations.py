@@ -103,6 +103,7 @@ def test_fields_that_controllers_write_are_dropped_or_wrong(kube: Kube) -> None:
     assert dry_run(kube, done)["status"]["conditions"]
     with cluster_mutant(kube, "taint-rules-untold"):
         assert "conditions" not in dry_run(kube, done).get("status", {})
+    kube.delete(rule)  # the policies for new rules are tested with this name
     resources = {"limits": {"example.com/gpu": "1"}, "requests": {"example.com/gpu": "1"}}
     kube.apply(core_object("Pod", "ended", {"containers": [{"name": "c", "image": "i", "resources": resources}]}))
     conditions = [{"type": each, "status": "True"} for each in ("Ready", "DisruptionTarget")]
