@@ -206,7 +206,7 @@ def test_a_page_that_does_not_match_the_suites_is_reported(
         ),
         ((), Subject.CLUSTER, ""),
         (("gate-off:X",), Subject.CLUSTER, ""),
-        (("nobody-knows",), Subject.CLUSTER, "C-001 is about the cluster, but names no mutant of the cluster"),
+        (("no-such-mutant",), Subject.CLUSTER, "C-001 is about the cluster, but names no mutant of the cluster"),
         (("slices-missing", "no-env"), Subject.DRIVER, ""),
         (
             ("slices-missing", "labels-dropped"),

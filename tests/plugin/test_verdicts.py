@@ -11,26 +11,13 @@ import yaml
 from testbed import folders
 from testbed.conformance.events import read
 from testbed.conformance.results import exit_code
+from tests.plugin.example_suites import BAD, GOOD
 
 Judge = Callable[..., Any]
 
-_GOOD = """
-@required(1)
-def test_good(scenario):
-    scenario.apply("claims/two-cats.yaml")
-    scenario.pod("pod-with-cats").should_run()
-"""
-_BAD = """
-@required(2)
-def test_bad(scenario):
-    scenario.apply("claims/two-cats.yaml")
-    first, second = scenario.pod("pod-with-cats").should_run().containers("container0", "container1")
-    assert second.seen_devices == second.devices
-"""
-
 
 def test_a_suite_that_passes_is_conformant(judge: Judge) -> None:
-    run = judge(_GOOD)
+    run = judge(GOOD)
     assert run.verdicts == {"T-001": "pass"}
     assert run.report.result == "conformant"
     assert run.result.ret == 0
@@ -38,14 +25,14 @@ def test_a_suite_that_passes_is_conformant(judge: Judge) -> None:
 
 
 def test_a_driver_with_one_fault_fails_the_requirement_that_covers_it(judge: Judge) -> None:
-    run = judge(_GOOD + _BAD, fault="share-one-device")
+    run = judge(GOOD + BAD, fault="share-one-device")
     assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
     assert run.report.result == "failed"
     assert run.result.ret == 1
 
 
 def test_the_text_of_a_failure_is_short_and_begins_with_the_cause(judge: Judge) -> None:
-    run = judge(_GOOD, fault="no-pods-start")
+    run = judge(GOOD, fault="no-pods-start")
     start = run.output.index("expected pod pod-with-cats to run", run.output.index("= FAILURES ="))
     shown = run.output[start : run.output.index("= verdict =")].splitlines()
     assert shown[1].startswith("  likely cause: the driver is not registered with the kubelet")
@@ -57,7 +44,7 @@ def test_the_text_of_a_failure_is_short_and_begins_with_the_cause(judge: Judge) 
 
 
 def test_the_text_begins_with_the_cause_why_a_container_shows_no_device(judge: Judge) -> None:
-    run = judge(_BAD, fault="no-env")
+    run = judge(BAD, fault="no-env")
     said = run.row("T-002").message.splitlines()
     assert said[0].startswith("expected container container1 of pod pod-with-cats to see gpu-1 of node-1; it sees no")
     assert said[1].startswith("  likely cause: the driver added nothing to the container")
@@ -79,14 +66,14 @@ def test_missing_parts_of_the_driver_are_printed_before_the_tests(judge: Judge, 
 def test_other_assertions_are_explained_with_the_containers_that_show_no_device(
     judge: Judge,
 ) -> None:
-    run = judge(_BAD.replace("second.seen_devices == second.devices", "len(second.seen_devices) == 1"), fault="no-env")
+    run = judge(BAD.replace("second.seen_devices == second.devices", "len(second.seen_devices) == 1"), fault="no-env")
     said = run.row("T-002").message
     assert said.startswith("expected len(second.seen_devices) to be 1; it is 0\n")
     assert "last seen: container container1 of pod pod-with-cats shows no device; the probe printed" in said
 
 
 def test_evidence_is_collected_before_clean_up(judge: Judge) -> None:
-    run = judge(_GOOD, fault="no-pods-start")
+    run = judge(GOOD, fault="no-pods-start")
     kept = run.folder / run.row("T-001").evidence
     pods = list(yaml.safe_load_all((kept / "pods.yaml").read_text()))
     assert [pod["metadata"]["name"] for pod in pods] == ["pod-with-cats"]
@@ -95,7 +82,7 @@ def test_evidence_is_collected_before_clean_up(judge: Judge) -> None:
 
 
 def test_an_unreachable_api_server_is_an_error_not_a_failure(judge: Judge) -> None:
-    run = judge(_GOOD, fault="api-goes-away")
+    run = judge(GOOD, fault="api-goes-away")
     assert run.verdicts == {"T-001": "error"}
     assert run.report.result == "incomplete"
     assert "not the driver" in run.output
@@ -129,7 +116,7 @@ def test_a_failure_of_the_cluster_is_not_the_drivers(judge: Judge) -> None:
     failing = (
         "from testbed.conformance import CLUSTER\n@required(2, about=CLUSTER)\ndef test_it():\n    assert 0, 'no'\n"
     )
-    run = judge(_GOOD + failing)
+    run = judge(GOOD + failing)
     assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
     assert "blame: the cluster, not the driver" in run.output
     assert (run.report.result, run.report.cluster.result, run.result.ret) == ("conformant", "failed", 0)
@@ -143,8 +130,8 @@ def test_a_mistake_in_a_file_of_the_user_blames_neither_driver_nor_cluster(judge
 
 
 def test_a_driver_that_is_not_registered_leaves_a_requirement_about_the_cluster_open(judge: Judge) -> None:
-    about_cluster = _GOOD.replace("required(1)", "required(2, about=CLUSTER)").replace("good", "cluster")
-    run = judge(f"{_GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", fault="no-pods-start")
+    about_cluster = GOOD.replace("required(1)", "required(2, about=CLUSTER)").replace("good", "cluster")
+    run = judge(f"{GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", fault="no-pods-start")
     assert run.verdicts == {"T-001": "fail", "T-002": "blocked"}
     assert "blame: the driver, not the cluster: other requirements judge that" in run.output
     assert (run.report.result, run.report.cluster.result) == ("failed", "incomplete")
@@ -171,125 +158,15 @@ def test_a_precondition_that_the_driver_breaks_blocks_the_test(judge: Judge) -> 
 
 
 def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge) -> None:
-    run = judge(_GOOD, fault="pods-never-end")
+    run = judge(GOOD, fault="pods-never-end")
     assert run.verdicts == {"T-001": "fail"}
     assert "pod pod-with-cats" in run.row("T-001").message
 
 
 def test_a_failure_of_the_clean_up_decides_after_an_error_of_the_test_with_its_message(judge: Judge) -> None:
-    run = judge(f"{_GOOD}    {{}}['nothing']\n", fault="pods-never-end")
+    run = judge(f"{GOOD}    {{}}['nothing']\n", fault="pods-never-end")
     assert run.verdicts == {"T-001": "fail"}
     assert "all of kind Pod to be gone" in run.row("T-001").message
-
-
-def test_a_must_that_the_cluster_does_not_support_makes_the_run_partial(judge: Judge) -> None:
-    run = judge(_GOOD + "@required(2, needs=(Capability.REBOOT_NODE,))\ndef test_reboot():\n    assert 0\n")
-    assert run.verdicts == {"T-001": "pass", "T-002": "cluster-unsupported"}
-    assert run.row("T-002").message == "the cluster, or --allow, does not support reboot-node"
-    assert (run.report.result, run.result.ret) == ("partial", 0)
-
-
-def test_a_test_that_skips_itself_is_not_green(judge: Judge) -> None:
-    run = judge("@required(1)\ndef test_it():\n    pytest.skip('not today')\n")
-    assert run.verdicts == {"T-001": "error"}
-    assert run.result.ret == 3
-
-
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_test_whose_body_does_not_run_is_not_green(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, option: str, workers: str
-) -> None:
-    monkeypatch.setenv("PYTEST_ADDOPTS", option)
-    run = judge("@required(1)\ndef test_it():\n    assert 0\n", "-n", workers, in_subprocess=True)
-    assert run.verdicts == {"T-001": "error"}
-    assert run.row("T-001").message.startswith("pytest did not run the body of the test (--setup-only")
-    assert run.result.ret == 3
-
-
-_NOTHING = """
-@required(3)
-def test_parts(scenario):
-    from testbed.errors import NothingToJudge
-    raise NothingToJudge("no parts of a device exclude each other", hint="look")
-"""
-
-
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_test_that_finds_nothing_to_judge_does_not_change_the_result(judge: Judge, workers: str) -> None:
-    run = judge(_GOOD + _NOTHING, "-n", workers, "--reruns", "1", in_subprocess=True)
-    assert run.verdicts == {"T-001": "pass", "T-003": "not-applicable"}
-    assert run.row("T-003").message == "no parts of a device exclude each other\n  try: look"
-    assert (run.row("T-003").attempts, run.report.result, run.result.ret) == (1, "conformant", 0)
-
-
-def test_a_run_in_which_all_tests_found_nothing_to_judge_is_not_green(judge: Judge) -> None:
-    run = judge(_NOTHING)
-    assert run.report.reasons == ("no requirement was tested",)
-    assert run.result.ret == 4
-
-
-@pytest.mark.parametrize("workers", ["0", "1"])
-@pytest.mark.parametrize("words", [("-k", "NOSUCH"), ("-m", "nosuch")], ids=["k", "m"])
-def test_a_selection_that_matches_no_test_keeps_the_report_of_an_earlier_run(
-    judge: Judge, words: tuple[str, str], workers: str
-) -> None:
-    red = judge(f"{_GOOD}\n    assert 0\n")
-    assert red.verdicts == {"T-001": "fail"}
-    again = judge(_GOOD, *words, "-n", workers, in_subprocess=True)
-    assert again.verdicts == {"T-001": "fail"}
-    assert f"{words[0]} '{words[1]}' matches no test" in again.output
-    assert again.result.ret == 4
-
-
-@pytest.mark.parametrize("suite", ["", "def test_of_somebody_else():\n    pass\n"], ids=["empty", "others"])
-def test_a_run_begins_once_even_if_workers_collect_no_requirement(judge: Judge, suite: str) -> None:
-    run = judge(suite, "-n", "2", in_subprocess=True)
-    assert [each["event"] for each in read(run.folder)] == ["run-started", "selected", "run-finished"]
-    assert run.report.reasons == ("no requirement was tested",)
-    assert run.result.ret == 4
-
-
-def test_a_run_that_judged_nothing_is_not_green(judge: Judge) -> None:
-    run = judge("@required(1, kubernetes='1.99')\ndef test_it():\n    pass\n")
-    assert run.verdicts == {"T-001": "not-applicable"}
-    assert run.result.ret == 4
-
-
-def test_what_was_not_selected_makes_the_run_partial(judge: Judge) -> None:
-    run = judge(_GOOD + "@required(2)\ndef test_other():\n    pass\n", "-k", "other")
-    assert run.verdicts == {"T-001": "excluded", "T-002": "pass"}
-    assert run.report.result == "partial"
-
-
-def test_tiers_and_levels_can_be_selected(judge: Judge) -> None:
-    tests = "@required(1, tier=WIRE)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\ndef test_b():\n    pass\n"
-    assert judge(tests, "--tier", "wire").verdicts == {"T-001": "pass", "T-002": "excluded"}
-    assert judge(tests, "-m", "should").verdicts == {"T-001": "excluded", "T-002": "pass"}
-
-
-_FAILS = "@required(1)\ndef test_a():\n    pass\n\n@required(2, level=SHOULD)\ndef test_b():\n    assert 0\n"
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
-@pytest.mark.parametrize(("fail_on", "code"), [("must", 0), ("should", 1)])
-def test_fail_on_decides_the_exit_code_and_is_in_the_report(
-    judge: Judge, fail_on: str, code: int, workers: tuple[str, ...]
-) -> None:
-    run = judge(_FAILS, "--fail-on", fail_on, *workers)
-    assert (run.result.ret, run.report.request.fail_on) == (code, fail_on)
-    assert run.verdicts == {"T-001": "pass", "T-002": "fail"}
-    assert run.report.result == ("failed" if code else "conformant")
-    assert "SHOULD 0 of 1 (1 pass, 1 fail)" in run.output
-
-
-def test_fail_on_is_about_requirements_only(judge: Judge) -> None:
-    assert judge(_FAILS + "\ndef test_other():\n    assert 0\n", "--fail-on", "must").result.ret == 1
-
-
-def test_tests_after_the_first_failure_with_x_have_no_verdict(judge: Judge) -> None:
-    run = judge("@required(1)\ndef test_a():\n    assert 0\n\n@required(2)\ndef test_b():\n    pass\n", "-x")
-    assert run.verdicts == {"T-001": "fail", "T-002": None}
 
 
 def test_all_cases_of_a_test_count(judge: Judge) -> None:
@@ -299,7 +176,7 @@ def test_all_cases_of_a_test_count(judge: Judge) -> None:
 
 
 def test_workers_give_the_same_verdicts(judge: Judge) -> None:
-    run = judge(_GOOD + _BAD + "@required(3, needs=(Capability.REBOOT_NODE,))\ndef test_c():\n    pass\n", "-n", "2",
+    run = judge(GOOD + BAD + "@required(3, needs=(Capability.REBOOT_NODE,))\ndef test_c():\n    pass\n", "-n", "2",
                 fault="share-one-device", in_subprocess=True)  # fmt: skip
     assert run.verdicts == {"T-001": "pass", "T-002": "fail", "T-003": "cluster-unsupported"}
     assert (run.folder / run.row("T-002").evidence / "pods.yaml").exists()
@@ -314,7 +191,7 @@ def test_a_worker_that_crashes_is_an_error(judge: Judge) -> None:
 
 
 def test_the_report_folder_has_every_file(judge: Judge) -> None:
-    run = judge(_GOOD)
+    run = judge(GOOD)
     written = yaml.safe_load((run.folder / "report.yaml").read_text())
     assert written["kind"] == "DriverConformanceReport"
     assert written["environment"]["kubernetes"] == "v1.37.0"
@@ -326,11 +203,11 @@ def test_the_report_folder_has_every_file(judge: Judge) -> None:
 
 
 def test_hardware_is_synthetic_only_if_the_driver_file_says_so(judge: Judge, pytester: pytest.Pytester) -> None:
-    assert judge(_GOOD).report.environment.hardware == "synthetic"
+    assert judge(GOOD).report.environment.hardware == "synthetic"
     text = (folders.data("manifests") / "drivers/fake-gpu.yaml").read_text()
     head, tail = text.index("  install:"), text.index("  pods:")
     (pytester.path / "vendor.yaml").write_text(text[:head] + text[tail:])
-    assert judge(_GOOD, "--driver", "vendor.yaml").report.environment.hardware == "unknown"
+    assert judge(GOOD, "--driver", "vendor.yaml").report.environment.hardware == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -352,9 +229,9 @@ def test_what_a_suite_asserts_can_fail(judge: Judge, name: str, suite: str, faul
 
 
 def test_a_second_run_in_the_same_folder_replaces_the_report(judge: Judge) -> None:
-    first = judge(_GOOD, fault="no-pods-start")
+    first = judge(GOOD, fault="no-pods-start")
     assert (first.folder / "evidence").exists()
-    second = judge(_GOOD)
+    second = judge(GOOD)
     assert second.verdicts == {"T-001": "pass"}
     assert not (second.folder / "evidence").exists()
 
@@ -390,7 +267,7 @@ def test_no_test_begins_after_one_that_found_nodes_under_pressure(judge: Judge) 
 def test_ruled_out(scenario):
     pass
 """
-    run = judge(_GOOD + _BAD + ruled_out, fault="node-short")
+    run = judge(GOOD + BAD + ruled_out, fault="node-short")
     assert run.verdicts == {"T-001": "error", "T-002": None, "T-003": "cluster-unsupported"}
     said = run.row("T-001").message
     assert said.startswith("node node-1 failed during this test\n")

@@ -22,7 +22,7 @@ DOCS = SUITES.parent / "docs"
 
 def _asked(**why: str) -> UpstreamFile:
     ids = {name: {"title": f"about {name}", "why": text} for name, text in why.items()}
-    return UpstreamFile.model_validate({"reasons": {"later": "nobody has written it yet"}, "ids": ids})
+    return UpstreamFile.model_validate({"reasons": {"later": "it is not written yet"}, "ids": ids})
 
 
 def _entry(number: int, *covers: str, function: str = "test_it") -> Entry:
@@ -97,7 +97,7 @@ def test_the_page_lists_covering_requirements_and_those_without_a_test() -> None
     page = upstream_page.page(_asked(L1="", L2="", L3="later"), known)
 
     assert "| L1 | about L1 | T-001, T-002, T-003 (no test yet) |" in page
-    assert "| L3 | about L3 | nobody has written it yet |" in page
+    assert "| L3 | about L3 | it is not written yet |" in page
     assert "Of 3 items, 1 are covered by tests, and 1 by requirements without a test." in page
 
 
