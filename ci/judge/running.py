@@ -133,7 +133,7 @@ def _changed_watches(fault: LateWatches | LostEvents, kubeconfig: Path) -> Itera
     upstream = watch_proxy.Upstream.of(yaml.safe_load(kubeconfig.read_text()))
     late = fault.seconds if isinstance(fault, LateWatches) else 0
     proxy = watch_proxy.WatchProxy(upstream, late, fault.types if isinstance(fault, LostEvents) else ())
-    with watch_proxy.running(proxy) as url, watch_proxy.in_front_of(kubeconfig, url):
+    with watch_proxy.running(proxy) as url, watch_proxy.in_front_of(kubeconfig, url, proxy.token):
         yield Lasting(proxy)
 
 

@@ -1,7 +1,7 @@
 """An HTTP server in front of an API server that forwards all requests, but delivers watch events late or not at all.
 
 A testbed whose kubeconfig leads here watches the cluster through the proxy. The proxy uses the credentials of the kubeconfig itself;
-its callers send none. For `running`.
+its callers send the proxy's own token. For `running`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import queue
+import secrets
 import select
 import socket
 import ssl
@@ -26,7 +27,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-_HOP_BY_HOP = ("connection", "transfer-encoding", "content-length", "keep-alive", "host")
+_HOP_BY_HOP = ("connection", "transfer-encoding", "content-length", "keep-alive", "host", "authorization")
 _PATIENCE = 120.0  # seconds for an answer of the API server: its callers give up before
 
 
@@ -67,6 +68,9 @@ class WatchProxy:
     delay: float = 0.0
     drop: tuple[str, ...] = ()
     changed: int = 0  # events that were late or dropped
+    token: str = field(
+        default_factory=secrets.token_urlsafe
+    )  # others on this host could act as the administrator without it
     _changes: threading.Lock = field(default_factory=threading.Lock)
 
     def delivered(self, lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -101,7 +105,7 @@ class WatchProxy:
 @contextlib.contextmanager
 def running(proxy: WatchProxy) -> Iterator[str]:
     """Serve on the loopback interface; yield the URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(proxy))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": proxy}))
     server.daemon_threads = True
     server.block_on_close = False  # a watch may last
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -115,12 +119,12 @@ def running(proxy: WatchProxy) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def in_front_of(kubeconfig: Path, url: str) -> Iterator[None]:
-    """Let a kubeconfig lead to a proxy for the block. It has no credentials then, because the connection to the proxy is not encrypted."""
+def in_front_of(kubeconfig: Path, url: str, token: str) -> Iterator[None]:
+    """Let a kubeconfig lead to a proxy for the block. It has only the proxy's token then: the connection is not encrypted."""
     before = kubeconfig.read_text()
     content = yaml.safe_load(before)
     content["clusters"][0]["cluster"] = {"server": url}
-    content["users"][0]["user"] = {}
+    content["users"][0]["user"] = {"token": token}
     try:
         _replace(kubeconfig, json.dumps(content))
         yield
@@ -136,74 +140,85 @@ def _replace(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def _handler(proxy: WatchProxy) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    """Forwards requests that have the proxy's token. `running` derives a class with the proxy from it."""
 
-        def forward(self) -> None:
-            """Forward one request: a watch, a connection that changes its protocol (exec), or any other."""
-            try:
-                if self.headers.get("Upgrade"):
-                    self._tunnel()
-                else:
-                    self._exchange()
-            except (OSError, http.client.HTTPException) as lost:
-                self.close_connection = True  # the caller sees a lost connection, as it would without the proxy
-                self.log_error("%s %s: %s", self.command, self.path, lost)
+    proxy: WatchProxy
+    protocol_version = "HTTP/1.1"
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward  # noqa: N815 - names of http.server
+    def forward(self) -> None:
+        """Forward one request: a watch, a connection that changes its protocol (exec), or any other."""
+        try:
+            if not self._is_allowed():
+                self.close_connection = True
+                self.send_error(http.HTTPStatus.UNAUTHORIZED)
+            elif self.headers.get("Upgrade"):
+                self._tunnel()
+            else:
+                self._exchange()
+        except (OSError, http.client.HTTPException) as lost:
+            self.close_connection = True  # the caller sees a lost connection, as it would without the proxy
+            self.log_error("%s %s: %s", self.command, self.path, lost)
 
-        def _exchange(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            connection = proxy.upstream.connect()
-            try:
-                connection.putrequest(self.command, self.path, skip_accept_encoding=True)
-                for name, value in self.headers.items():  # a name may occur several times
-                    if name.lower() not in _HOP_BY_HOP:
-                        connection.putheader(name, value)
-                if body:
-                    connection.putheader("Content-Length", str(len(body)))
-                connection.endheaders(body)
-                answer = connection.getresponse()
-                if answer.status == http.HTTPStatus.OK and is_watch(self.path):
-                    self._stream(answer)
-                else:
-                    self._answer(answer, answer.read())
-            finally:
-                connection.close()
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward  # noqa: N815 - names of http.server
 
-        def _answer(self, answer: http.client.HTTPResponse, body: bytes) -> None:
-            self._head(answer, {"Content-Length": str(len(body))})
-            self.wfile.write(body)
+    def _is_allowed(self) -> bool:
+        sent = self.headers.get("Authorization", "")
+        return secrets.compare_digest(sent.encode(), f"Bearer {self.proxy.token}".encode())
 
-        def _stream(self, answer: http.client.HTTPResponse) -> None:
-            self._head(answer, {"Connection": "close"})
-            self.close_connection = True
-            for line in proxy.delivered(iter(answer.readline, b"")):
-                self.wfile.write(line)
+    def _exchange(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        connection = self.proxy.upstream.connect()
+        try:
+            connection.putrequest(self.command, self.path, skip_accept_encoding=True)
+            for name, value in self.headers.items():  # a name may occur several times
+                if name.lower() not in _HOP_BY_HOP:
+                    connection.putheader(name, value)
+            if body:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            if answer.status == http.HTTPStatus.OK and is_watch(self.path):
+                self._stream(answer)
+            else:
+                self._answer(answer, answer.read())
+        finally:
+            connection.close()
 
-        def _head(self, answer: http.client.HTTPResponse, more: Mapping[str, str]) -> None:
-            self.send_response_only(answer.status, answer.reason)
-            kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP]
-            for name, value in (*kept, *more.items()):
-                self.send_header(name, value)
-            self.end_headers()
+    def _answer(self, answer: http.client.HTTPResponse, body: bytes) -> None:
+        self._head(answer, {"Content-Length": str(len(body))})
+        self.wfile.write(body)
 
-        def _tunnel(self) -> None:
-            """Repeat the request on a new connection, and relay bytes both ways until one side closes."""
-            self.close_connection = True
-            raw = socket.create_connection((proxy.upstream.host, proxy.upstream.port), _PATIENCE)
-            tls = proxy.upstream.tls
-            with tls.wrap_socket(raw, server_hostname=proxy.upstream.host) if tls else raw as there:
-                lines = [self.requestline, f"Host: {proxy.upstream.host}"]
-                lines += [f"{name}: {value}" for name, value in self.headers.items() if name.lower() != "host"]
-                there.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
-                _relay(self.connection, there)
+    def _stream(self, answer: http.client.HTTPResponse) -> None:
+        self._head(answer, {"Connection": "close"})
+        self.close_connection = True
+        for line in self.proxy.delivered(iter(answer.readline, b"")):
+            self.wfile.write(line)
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing: the run prints what fails."""
+    def _head(self, answer: http.client.HTTPResponse, more: Mapping[str, str]) -> None:
+        self.send_response_only(answer.status, answer.reason)
+        kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in _HOP_BY_HOP]
+        for name, value in (*kept, *more.items()):
+            self.send_header(name, value)
+        self.end_headers()
 
-    return Handler
+    def _tunnel(self) -> None:
+        """Repeat the request on a new connection, and relay bytes both ways until one side closes."""
+        self.close_connection = True
+        raw = socket.create_connection((self.proxy.upstream.host, self.proxy.upstream.port), _PATIENCE)
+        tls = self.proxy.upstream.tls
+        with tls.wrap_socket(raw, server_hostname=self.proxy.upstream.host) if tls else raw as there:
+            lines = [self.requestline, f"Host: {self.proxy.upstream.host}"]
+            lines += [
+                f"{name}: {value}"
+                for name, value in self.headers.items()
+                if name.lower() not in ("host", "authorization")
+            ]
+            there.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
+            _relay(self.connection, there)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing: the run prints what fails."""
 
 
 def is_watch(path: str) -> bool:

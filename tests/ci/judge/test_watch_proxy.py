@@ -121,9 +121,14 @@ def through(server: Server, **changes: Any) -> WatchProxy:
     return WatchProxy(Upstream.of(yaml.safe_load(server.kubeconfig.read_text())), **changes)
 
 
+def connected(url: str) -> socket.socket:
+    """Return a connection to the server of a URL."""
+    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+
+
 def watched(server: Server, proxy: WatchProxy) -> list[tuple[str, float]]:
     """Return the types of the events that a client of the proxy gets, each with the seconds since the watch began."""
-    with running(proxy) as url, in_front_of(server.kubeconfig, url):
+    with running(proxy) as url, in_front_of(server.kubeconfig, url, proxy.token):
         client = Kube(server.kubeconfig)
         client.resource("v1", "Pod")
         began = time.monotonic()
@@ -132,7 +137,8 @@ def watched(server: Server, proxy: WatchProxy) -> list[tuple[str, float]]:
 
 
 def test_requests_and_answers_pass_unchanged(server: Server) -> None:
-    with running(through(server)) as url, in_front_of(server.kubeconfig, url):
+    proxy = through(server)
+    with running(proxy) as url, in_front_of(server.kubeconfig, url, proxy.token):
         client = Kube(server.kubeconfig)
         headers = [("Impersonate-Group", "one"), ("Impersonate-Group", "two")]
         answer = client.request("POST", "/things?x=1%2F2", body={"a": "ü"}, headers=headers)
@@ -140,12 +146,14 @@ def test_requests_and_answers_pass_unchanged(server: Server) -> None:
     method, path, body, sent = server.seen[-1]
     assert (method, path, json.loads(body)) == ("POST", "/things?x=1%2F2", {"a": "ü"})
     assert sent.get_all("Impersonate-Group") == ["one", "two"]
+    assert "Authorization" not in sent
     assert sent.get_all("Content-Length") == [str(len(body.encode()))]
 
 
 def test_a_refused_request_is_refused(server: Server) -> None:
     server.refused = True
-    with running(through(server)) as url, in_front_of(server.kubeconfig, url), pytest.raises(ApiError) as refused:
+    proxy = through(server)
+    with running(proxy) as url, in_front_of(server.kubeconfig, url, proxy.token), pytest.raises(ApiError) as refused:
         Kube(server.kubeconfig).request("GET", "/things")
     assert (refused.value.status, refused.value.message) == (403, "so it is")
 
@@ -181,13 +189,24 @@ def test_a_proxy_without_a_fault_changes_nothing(server: Server) -> None:
 
 
 def test_a_connection_that_changes_its_protocol_is_relayed(server: Server) -> None:
-    with running(through(server)) as url, socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as here:
-        here.sendall(b"GET /exec?command=ls HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+    proxy = through(server)
+    head = f"Host: x\r\nAuthorization: Bearer {proxy.token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    with running(proxy) as url, connected(url) as here:
+        here.sendall(f"GET /exec?command=ls HTTP/1.1\r\n{head}".encode())
         assert here.recv(1000).startswith(b"HTTP/1.1 101 ")
         here.sendall(b"hello")
         assert here.recv(1000) == b"HELLO"
     assert server.seen[-1][1] == "/exec?command=ls"
     assert server.seen[-1][3]["Upgrade"] == "websocket"
+    assert "Authorization" not in server.seen[-1][3]
+
+
+@pytest.mark.parametrize("header", ["", "Authorization: Bearer guessed\r\n"])
+def test_a_caller_without_the_token_is_refused(server: Server, header: str) -> None:
+    with running(through(server)) as url, connected(url) as here:
+        here.sendall(f"GET /things HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
+        assert here.recv(1000).startswith(b"HTTP/1.1 401 ")
+    assert not server.seen
 
 
 def test_a_server_that_is_gone_looks_like_a_lost_connection(tmp_path: Path) -> None:
@@ -196,7 +215,8 @@ def test_a_server_that_is_gone_looks_like_a_lost_connection(tmp_path: Path) -> N
     kubeconfig = tmp_path / "kubeconfig"
     write_credentials(tmp_path, Addresses(200), {})
     kubeconfig = tmp_path / "admin.kubeconfig"
-    with running(WatchProxy(Upstream("127.0.0.1", port, None))) as url, in_front_of(kubeconfig, url):
+    proxy = WatchProxy(Upstream("127.0.0.1", port, None))
+    with running(proxy) as url, in_front_of(kubeconfig, url, proxy.token):
         with pytest.raises(ApiError) as lost:
             Kube(kubeconfig).request("GET", "/version")
         assert lost.value.status == 0
@@ -206,7 +226,7 @@ def test_the_kubeconfig_is_restored_and_never_has_credentials_for_the_proxy(tmp_
     write_credentials(tmp_path, Addresses(200), {})
     file = tmp_path / "admin.kubeconfig"
     before = file.read_text()
-    with in_front_of(file, "http://127.0.0.1:1"):
+    with in_front_of(file, "http://127.0.0.1:1", "token"):
         assert "client-key" not in file.read_text()
         assert file.stat().st_mode & 0o077 == 0
     assert file.read_text() == before
