@@ -3,7 +3,7 @@
 
 ci/count_tests.py FOLDER
 
-Only the environments' own files count. A mutant's run writes such a file as well, elsewhere in the folder, and must have failures.
+Only the environments' own files count. A mutant's run writes a JUnit file as well, elsewhere in the folder, and must have failures.
 """
 
 from __future__ import annotations

@@ -151,7 +151,8 @@ class ExistingCluster:
             if not is_ready(found):
                 raise NotYet("it has a new boot ID, and is not ready")
 
-        eventually(rebooted, f"node {node} to be rebooted", _REBOOTED)
+        hint = "the command must reboot the machine; a node of kind is a container, and keeps its host's boot ID when it restarts"
+        eventually(rebooted, f"node {node} to be rebooted", _REBOOTED, hint=hint)
 
     def on_nodes(self, needed: Capability) -> NodePods:
         """Return the access to the nodes. Raise UsageError if the cluster lacks the needed capability."""

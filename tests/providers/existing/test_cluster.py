@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ApiError, CommandFailed
+from testbed import waiting
+from testbed.errors import ApiError, CommandFailed, WaitTimeout
 from testbed.kube.client import Object
 from testbed.kube.ownership import Owner
 from testbed.models.sections import Allow
 from testbed.providers.base import Capability
+from testbed.providers.existing import cluster
 from testbed.providers.existing.cluster import ExistingCluster, FoundClusterRecord
+from testbed.waiting import Budget
 from tests.fakes.kube import FakeKube
 
 OWNER = Owner("mine", "aaaaaaaaaaaa")
@@ -100,6 +103,15 @@ def test_a_reboot_may_make_the_api_server_or_the_node_disappear(status: int) -> 
 
     _reboots_with("true", Rebooting()).reboot("n1")
     assert next(answers, None) is None
+
+
+def test_a_restart_that_is_no_reboot_is_explained(kube: FakeKube, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_REBOOTED", Budget("node rebooted", 30, "a test"))
+    monkeypatch.setattr(waiting, "_patience", 0.001)
+    _node(kube, "1", "True")
+    with pytest.raises(WaitTimeout, match="still reports the boot ID 1") as not_seen:
+        _reboots_with("true", kube).reboot("n1")
+    assert "keeps its host's boot ID" in not_seen.value.hint
 
 
 def test_a_reboot_command_that_fails_is_reported(kube: FakeKube) -> None:
