@@ -299,6 +299,18 @@ def test_a_reboot_clears_run_and_keeps_var_lib(testbed: Testbed, workers: list[s
     assert rebooted.run("ls", "/var/lib/kubelet/kept").ok
 
 
+def test_a_reset_node_has_forgotten_what_drivers_stored_on_its_disk(testbed: Testbed, workers: list[str]) -> None:
+    cluster = able(testbed, Capability.RESET_NODE, Capability.RUN_ON_NODE)
+    node = next(node for node in cluster.nodes() if node.name == workers[1])
+    stored = "/var/lib/kubelet/plugins/driver/claims /etc/cdi/driver.json /var/lib/kubelet/dra_manager_state"
+    node.run("sh", "-c", f"mkdir -p /var/lib/kubelet/plugins/driver /etc/cdi; touch {stored}")
+    cluster.reset_node(node.name)
+    node_ready(testbed, node.name)
+
+    reset = next(each for each in cluster.nodes() if each.name == node.name)
+    assert not reset.run("sh", "-c", "ls /etc/cdi/driver.json || ls /var/lib/kubelet/plugins/driver", check=False).ok
+
+
 def test_a_reboot_changes_the_boot_id_of_the_node_and_of_its_containers(
     testbed: Testbed, kubectl: Kubectl, workers: list[str]
 ) -> None:
@@ -325,6 +337,22 @@ def test_the_api_server_restarts_with_its_objects(testbed: Testbed, kubectl: Kub
     cluster.restart_api_server()
 
     assert testbed.kube.get("v1", "ConfigMap", "kept", "default")["data"] == {"a": "b"}
+
+
+@pytest.mark.parametrize("component", ["etcd", "kube-scheduler", "kube-controller-manager"])
+def test_a_component_of_the_control_plane_restarts(testbed: Testbed, kubectl: Kubectl, component: str) -> None:
+    cluster = able(testbed, Capability.RESTART_CONTROL_PLANE)
+    cluster.restart_control_plane(component)
+
+    def serves() -> None:
+        """Check that a namespace gets its service account, which the controller manager creates."""
+        created = kubectl("create", "namespace", f"after-{component}", check=False)
+        found = kubectl("get", "serviceaccount", "default", "-n", f"after-{component}", check=False)
+        if not found.ok:
+            raise NotYet(f"{created.stderr} {found.stderr}")
+
+    eventually(serves, f"{component} to work again", READY)
+    kubectl.run_pod(f"after-{component}", "sleep 600")  # scheduled: no node is given
 
 
 def _another_name(reference: str, folder: Path) -> Path:
