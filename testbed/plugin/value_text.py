@@ -52,6 +52,7 @@ def short_text(value: object) -> str:
 
 def differences(op: str, left: object, right: object) -> list[str]:
     """Return a few lines with the differences of two collections or long texts; none if their short texts show them."""
+    left, right = _plain(left), _plain(right)
     if isinstance(left, AbstractSet) and isinstance(right, AbstractSet):
         line = _of_sets(op, left, right) if _overlap(left, right) else ""
         return [line] if line else []
@@ -60,6 +61,7 @@ def differences(op: str, left: object, right: object) -> list[str]:
 
 def _differing(left: object, right: object, path: str) -> Iterator[str]:
     """Yield expected and found values, down to where the types differ."""
+    left, right = _plain(left), _plain(right)
     at = f"{path}: " if path else ""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         for key in {**right, **left}:
@@ -77,6 +79,11 @@ def _differing(left: object, right: object, path: str) -> Iterator[str]:
         yield at + _of_sets("==", left, right)
     elif path:
         yield f"{at}expected {short_text(right)}, found {short_text(left)}"
+
+
+def _plain(value: object) -> object:
+    """Return a set without the rules of its type: those of CheckedSet raise when a side is empty, which is what is described here."""
+    return frozenset(value) if isinstance(value, frozenset) else value
 
 
 def _of_texts(left: str, right: str) -> str:

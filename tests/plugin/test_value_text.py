@@ -6,6 +6,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.plugin.value_text import differences, short_text
+from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.pods.probe_results import Settings
 
 DEVICE = Device("gpu.example", "node-1", "gpu-0")
@@ -49,6 +50,8 @@ def test_a_message_of_an_api_server_is_not_shortened() -> None:
         ("<=", {"a": ["x"]}.items(), {"a": ["y"]}.items(), []),
         ("==", 1, 2, []),
         ("<=", [1], [0], []),
+        ("<=", CheckedSet(), CheckedSet([1]), []),
+        ("==", CheckedSet([1]), CheckedSet(), []),
     ],
 )
 def test_differences_of_sets(op: str, left: object, right: object, said: list[str]) -> None:
@@ -64,6 +67,8 @@ def test_differences_of_sets(op: str, left: object, right: object, said: list[st
         ({"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 2}]}}, ["a.b[0].c: expected 2, found 1"]),
         ([1, 1, 2, 2, 3, 3, 5], [1, 1, 2, 2, 3, 3, 4], ["[6]: expected 4, found 5"]),
         ((frozenset(), 0), ({DEVICE}, 0), ["[0]: lacks {gpu-0 of node-1}"]),
+        ((CheckedSet(), 0), (CheckedSet([DEVICE]), 0), ["[0]: lacks {gpu-0 of node-1}"]),
+        ((CheckedSet([DEVICE]), 0), (CheckedSet(), 1), ["[0]: has {gpu-0 of node-1} too", "[1]: expected 1, found 0"]),
     ],
 )
 def test_differences_of_mappings_and_lists(left: object, right: object, said: list[str]) -> None:
