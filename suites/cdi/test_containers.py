@@ -171,6 +171,7 @@ def test_no_cdi_file_is_left_when_the_pod_has_ended(scenario, node, kubelets):
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("cdi-names-of-devices",),
+    counts=(1,),
 )
 def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, kubelets):
     wanted = driver.identity(max(driver.devices_on(node)))
@@ -202,6 +203,7 @@ def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, 
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
     covers=("W11", "G14"),
     mutants=("cdi-content-of-each-claim",),
+    counts=(1,),
 )
 def test_a_cdi_id_has_no_content_of_one_claim(scenario, driver, node, kubelets):
     wanted = driver.identity(max(driver.devices_on(node)))

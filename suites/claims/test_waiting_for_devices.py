@@ -107,6 +107,7 @@ def test_a_pod_waits_for_a_class_with_devices(scenario):
     given=("local", "few", "unshared"),
     covers=("L2", "S2"),
     mutants=("never-give-back", "unprepare-fails"),
+    counts=("all",),
 )
 def test_a_pod_waits_when_all_devices_are_allocated(scenario, nodes):
     scenario.apply("basic/everything.yaml")

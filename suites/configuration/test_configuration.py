@@ -34,6 +34,7 @@ def test_a_claim_configures_its_device(scenario):
     source=DOCS,
     covers=("L1",),
     mutants=("ignores-class-config",),
+    given=("unconfigured",),
 )
 def test_a_class_configures_the_devices_of_its_claims(scenario):
     scenario.apply("configuration/class.yaml")
@@ -83,7 +84,7 @@ def test_two_entries_of_a_claim_contradict_each_other(scenario, driver):
     tier=E2E,
     devices=2,
     features=("configuration", "per-container"),
-    given=("unshared",),
+    given=("unshared", "unconfigured"),
     source=API,
     covers=("P4", "W21"),
     mutants=("ignores-config-scope",),
@@ -164,6 +165,7 @@ def test_each_claim_has_its_own_configuration(scenario):
     source="API reference: ResourceClaim v1 resource.k8s.io, OpaqueDeviceConfiguration.driver",
     covers=("W21",),
     mutants=("takes-config-of-others",),
+    given=("unconfigured",),
 )
 def test_configuration_of_another_driver_is_ignored(scenario):
     scenario.apply("configuration/claim.yaml")

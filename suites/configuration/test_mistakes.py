@@ -76,10 +76,11 @@ def test_an_invalid_configuration_does_not_affect_other_pods(scenario):
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     features=("invalid-configuration",),
-    given=("unshared",),
+    given=("unshared", "alone"),
     source=DOCS,
     covers=("W16", "W26"),
     mutants=("refused-claims-stay-prepared",),
+    counts=(1,),
 )
 def test_an_invalid_configuration_does_not_keep_the_device(scenario):
     scenario.apply("configuration/invalid.yaml")

@@ -252,6 +252,7 @@ def test_device_status_does_not_end_a_pod(scenario):
     covers=("DS1", "G17"),
     features=("device-status",),
     mutants=("status-never-written", "status-says-not-ready"),
+    counts=(2,),
 )
 def test_the_driver_reports_every_device_as_ready(scenario):
     scenario.apply("basic/several.yaml", count=2)

@@ -21,6 +21,8 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
         "share-one-device",
     ),
     covers=("E3",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_a_pod_requests_a_device_in_its_limits(scenario, driver):
     device = max(driver.devices)
@@ -42,6 +44,8 @@ def test_a_pod_requests_a_device_in_its_limits(scenario, driver):
     kubernetes="1.35",
     mutants=("no-env",),
     covers=("E4",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_every_class_has_an_implicit_name(scenario):
     scenario.apply("extended/implicit.yaml")
@@ -60,6 +64,8 @@ def test_every_class_has_an_implicit_name(scenario):
     source=KEP,
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_the_claim_belongs_to_the_pod(scenario):
     scenario.apply("extended/class.yaml")
@@ -84,6 +90,8 @@ def test_the_claim_belongs_to_the_pod(scenario):
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
     covers=("E8",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_the_claim_is_deleted_when_the_pod_has_succeeded(scenario, driver):
     device = max(driver.devices)
@@ -104,11 +112,12 @@ def test_the_claim_is_deleted_when_the_pod_has_succeeded(scenario, driver):
     source=DOCS,
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("unshared",),
+    given=("unshared", "alone", "unconfigured"),
     mutants=(
         "first-device-only",
         "no-env",
     ),
+    counts=(2,),
 )
 def test_a_pod_requests_two_devices(scenario):
     scenario.apply("extended/class.yaml")
@@ -128,12 +137,13 @@ def test_a_pod_requests_two_devices(scenario):
     features=("per-container",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("unshared",),
+    given=("unshared", "alone", "unconfigured"),
     mutants=(
         "forget-request-names",
         "first-device-only",
         "no-env",
     ),
+    counts=(1,),
 )
 def test_each_container_sees_its_own_devices(scenario):
     scenario.apply("extended/class.yaml")
@@ -156,6 +166,8 @@ def test_each_container_sees_its_own_devices(scenario):
     about=CLUSTER,
     covers=("E13",),
     mutants=("extended-requests-untold", "extended-requests-misnamed"),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_the_status_names_the_request_of_each_container(scenario):
     scenario.apply("extended/class.yaml")
@@ -179,6 +191,8 @@ def test_the_status_names_the_request_of_each_container(scenario):
     devices=2,
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_init_containers_see_their_devices(scenario):
     scenario.apply("extended/class.yaml")
@@ -200,12 +214,13 @@ def test_init_containers_see_their_devices(scenario):
     source=DOCS,
     features=("identity",),
     gates=("DRAExtendedResource",),
-    given=("unshared",),
+    given=("unshared", "alone", "unconfigured"),
     mutants=(
         "unprepare-fails",
         "never-give-back",
     ),
     covers=("E11",),
+    counts=(1,),
 )
 def test_a_pod_waits_when_all_devices_are_allocated(scenario, driver):
     device = max(driver.devices)
@@ -230,6 +245,8 @@ def test_a_pod_waits_when_all_devices_are_allocated(scenario, driver):
     about=CLUSTER,
     covers=("E14",),
     unproven="the scheduler creates these claims, and no admission policy can make it create one for a pod that requests none",
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_a_quantity_of_zero_makes_no_claim(scenario):
     scenario.apply("extended/class.yaml")
@@ -250,6 +267,8 @@ def test_a_quantity_of_zero_makes_no_claim(scenario):
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
     covers=("E15",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_a_pod_waits_for_a_class(scenario):
     scenario.apply("extended/pod.yaml", count=1)
@@ -274,6 +293,8 @@ def test_a_pod_waits_for_a_class(scenario):
         "share-one-device",
     ),
     covers=("E18",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_an_extended_resource_and_a_claim(scenario):
     scenario.apply("extended/class.yaml")

@@ -52,6 +52,8 @@ def test_an_invalid_resource_name_is_refused(scenario, resource):
     about=CLUSTER,
     covers=("E1",),
     mutants=("quotas-lifted",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_a_quota_on_extended_resources(scenario):
     limited = f"requests.example.com/{scenario.namespace}"
@@ -95,6 +97,8 @@ def test_a_pod_with_an_invalid_resource_name_is_refused(scenario, resource, word
     about=CLUSTER,
     covers=("E1",),
     mutants=("quotas-lifted",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 @pytest.mark.parametrize(
     "name",

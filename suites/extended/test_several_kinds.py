@@ -15,6 +15,8 @@ KEP = "KEP-5004, DRA extended resource"
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
     covers=("E9",),
+    given=("alone", "unconfigured"),
+    counts=(1,),
 )
 def test_the_claim_is_deleted_when_the_pod_has_failed(scenario):
     scenario.apply("extended/class.yaml")
@@ -37,13 +39,14 @@ def test_the_claim_is_deleted_when_the_pod_has_failed(scenario):
     features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared"),
+    given=("local", "unshared", "alone", "unconfigured"),
     kubernetes="1.35",
     mutants=(
         "first-device-only",
         "no-env",
     ),
     covers=("E2",),
+    counts=(1,),
 )
 def test_a_pod_uses_explicit_and_implicit_names(scenario, driver, node):
     device = max(driver.devices_on(node))
@@ -65,12 +68,13 @@ def test_a_pod_uses_explicit_and_implicit_names(scenario, driver, node):
     features=("identity",),
     devices=3,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared"),
+    given=("local", "unshared", "alone", "unconfigured"),
     mutants=(
         "first-device-only",
         "no-env",
     ),
     covers=("E5",),
+    counts=(1,),
 )
 def test_a_pod_uses_three_resources(scenario, driver, node):
     one, two, three, *_ = sorted(driver.devices_on(node))

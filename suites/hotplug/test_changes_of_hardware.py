@@ -19,6 +19,7 @@ KEY = "suites.dra-testbed.example/broken"
     source=SLICES,
     mutants=("publish-once", "unplugged-devices-stay-published"),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
     device = max(driver.devices)
@@ -43,6 +44,7 @@ def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
     source="KEP-4381, section ResourceSlice: what is published matters for new allocations, not for existing ones",
     mutants=("cdi-file-is-lost",),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_pod_keeps_a_device_that_is_unplugged(scenario, driver, hardware):
     device = max(driver.devices)
@@ -71,6 +73,7 @@ def test_a_pod_keeps_a_device_that_is_unplugged(scenario, driver, hardware):
     source=POOLS,
     mutants=("publish-with-wrong-generation", "publish-once", "rewrites-slices-in-place"),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     device, other = min(driver.devices_on(node)), max(driver.devices_on(node))
@@ -94,6 +97,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     source=SLICES,
     mutants=("publish-once",),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_changed_attribute_applies_to_new_pods(scenario, driver, hardware):
     device = max(driver.devices)
@@ -118,6 +122,7 @@ def test_a_changed_attribute_applies_to_new_pods(scenario, driver, hardware):
     gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published"),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     device = max(driver.devices)
@@ -144,6 +149,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     gates=("DRADeviceTaints",),
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
     covers=("G8",),
+    counts=(1,),
 )
 def test_a_taint_evicts_the_pod_that_uses_the_device(scenario, driver, hardware):
     device = max(driver.devices)

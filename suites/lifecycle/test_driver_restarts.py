@@ -62,6 +62,7 @@ def test_a_pod_waits_for_its_driver(scenario, daemon, node):
     given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("N8", "N15", "G12"),
+    counts=(1,),
 )
 def test_a_pod_is_deleted_while_its_driver_is_away(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))

@@ -17,6 +17,7 @@ FORCED = (
     features=("identity",),
     given=("local",),
     mutants=("never-give-back",),
+    counts=(1,),
 )
 def test_a_device_is_free_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))

@@ -129,6 +129,7 @@ def test_a_pod_is_created_while_the_kubelet_is_away(scenario, node):
     given=("local",),
     mutants=("unprepare-fails",),
     covers=("N12",),
+    counts=(1,),
 )
 def test_a_pod_is_deleted_while_the_kubelet_is_away(scenario, driver, node):
     device = max(driver.devices_on(node))
@@ -202,6 +203,7 @@ def test_the_kubelet_is_restarted_while_it_waits_for_prepare(scenario, daemon, n
     given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("N10", "N12"),
+    counts=(1,),
 )
 def test_the_kubelet_is_restarted_while_it_waits_for_unprepare(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))

@@ -135,6 +135,7 @@ def test_the_newest_metadata_version_comes_first(scenario):
     given=("local",),
     mutants=("mounts-missing", "mounts-hide-those-of-others"),
     covers=("M4",),
+    counts=(2,),
 )
 def test_two_drivers_allocate_devices_for_one_request(scenario, driver, node):
     own, other = max(driver.devices_on(node)), max(driver.companion_with_identity.devices_on(node))

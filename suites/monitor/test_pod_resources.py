@@ -79,6 +79,7 @@ def test_a_shared_claim_is_named_with_each_pod(scenario, kubelets):
     given=("unshared",),
     covers=("G18",),
     mutants=("first-device-only",),
+    counts=(2,),
 )
 def test_every_device_of_a_claim_is_named(scenario, kubelets):
     scenario.apply("monitor/two-devices.yaml")

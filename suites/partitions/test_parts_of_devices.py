@@ -198,6 +198,8 @@ def test_a_part_is_the_alternative_to_the_whole_device(scenario, driver, node):
     gates=("DRAPartitionableDevices",),
     covers=("W19", "G26"),
     mutants=("forget-what-parts-share", "refuses-once"),
+    given=("alone",),
+    counts=(1,),
 )
 @pytest.mark.parametrize("owned", ["whole", "part"])
 def test_a_whole_and_its_part_are_never_prepared_together(scenario, node, driver, owned):

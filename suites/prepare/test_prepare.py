@@ -13,9 +13,10 @@ DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodePrepareResources"
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
-    given=("unshared",),
+    given=("unshared", "alone"),
     covers=("W19", "G26"),
     mutants=("prepares-busy-devices", "forget-the-checkpoint", "refuses-once"),
+    counts=(1,),
 )
 def test_a_device_that_is_in_use_is_refused(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -39,9 +40,10 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
-    given=("unshared",),
+    given=("unshared", "alone"),
     covers=("P2", "N7", "G26"),
     mutants=("once-refused-always-refused", "never-give-back"),
+    counts=(1,),
 )
 def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -65,9 +67,10 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     level=MUST,
     tier=E2E,
     source=DRA,
-    given=("local",),
+    given=("local", "alone"),
     covers=("W18", "G11"),
     mutants=("make-up-devices", "refuses-once"),
+    counts=(1,),
 )
 def test_an_unknown_device_is_refused(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
@@ -91,9 +94,10 @@ def test_an_unknown_device_is_refused(scenario, node, driver):
     tier=E2E,
     exclusive=True,  # a driver that ignores the pool could refuse a device that another test uses, and pass
     source=DRA,
-    given=("local",),
+    given=("local", "alone"),
     covers=("W18", "G11"),
     mutants=("know-devices-by-name", "make-up-devices", "refuses-once"),
+    counts=(1,),
 )
 def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     name = min(driver.devices_on(node)).name
@@ -116,9 +120,10 @@ def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     tier=E2E,
     exclusive=True,
     source=DRA,
-    given=("local", "unshared"),
+    given=("local", "unshared", "alone"),
     covers=("W16",),
     mutants=("never-give-back",),
+    counts=(1,),
 )
 def test_a_refused_claim_does_not_keep_the_device_of_another(scenario, node, driver):
     device = min(driver.devices_on(node))
@@ -150,12 +155,12 @@ def test_a_refused_claim_does_not_keep_the_device_of_another(scenario, node, dri
     covers=("W22",),
     mutants=("share-one-device", "no-env"),
 )
-def test_pods_start_at_the_same_time(scenario):
+def test_pods_start_at_the_same_time(scenario, driver):
     scenario.apply("prepare/crowd.yaml")
     pods = scenario.pods_of("crowd", 5).should_run()
 
     assert pods.seen_devices == pods.devices
-    assert len(pods.all_devices) == 5
+    assert len(pods.all_devices) == driver.devices_for(claims=5)
 
 
 @requirement(
@@ -166,9 +171,10 @@ def test_pods_start_at_the_same_time(scenario):
     tier=E2E,
     exclusive=True,
     source=DRA,
-    given=("local", "unshared"),
+    given=("local", "unshared", "alone"),
     covers=("W18",),
     mutants=("leaves-out-unknown-devices", "make-up-devices"),
+    counts=(1, 2),
 )
 def test_one_of_two_devices_is_unknown(scenario, node, driver):
     device = min(driver.devices_on(node))
@@ -194,8 +200,9 @@ def test_one_of_two_devices_is_unknown(scenario, node, driver):
     devices=2,
     exclusive=True,
     source=DRA,
-    given=("local", "unshared"),
+    given=("local", "unshared", "alone"),
     mutants=("remembers-the-first-allocation",),
+    counts=(1,),
 )
 def test_a_claim_is_allocated_again_with_another_device(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)

@@ -13,9 +13,10 @@ DRA = "k8s.io/kubelet: pkg/apis/dra/v1/api.proto, NodeUnprepareResources"
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=DRA,
-    given=("unshared",),
+    given=("unshared", "alone"),
     covers=("W25",),
     mutants=("never-give-back", "unprepare-fails"),
+    counts=(1,),
 )
 def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -40,9 +41,10 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
     exclusive=True,
     source=DRA,
     needs=(Capability.KUBELET_METRICS,),
-    given=("unshared",),
+    given=("unshared", "alone"),
     covers=("B2", "N11"),
     mutants=("never-give-back", "unprepare-fails"),
+    counts=(1,),
 )
 def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     before = kubelets.claims_in_use(node)
@@ -68,9 +70,10 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     tier=E2E,
     exclusive=True,  # when one of two claims with the same device ends, the scheduler takes the device for free
     source=HELPER,
-    given=("unshared",),
+    given=("unshared", "alone"),
     covers=("W27", "N11"),
     mutants=("unprepare-needs-the-claim",),
+    counts=(1,),
 )
 def test_a_claim_is_deleted_while_it_is_used(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
@@ -95,9 +98,10 @@ def test_a_claim_is_deleted_while_it_is_used(scenario, node):
     level=MUST,
     tier=E2E,
     source=HELPER,
-    given=("local",),
+    given=("local", "alone"),
     covers=("W26",),
     mutants=("unprepare-of-unknown-fails",),
+    counts=(1,),
 )
 def test_a_claim_that_was_never_prepared_is_unprepared(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool

@@ -24,6 +24,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
         "no-env",
         "refuse-alternatives",
     ),
+    counts=(2,),
 )
 def test_the_first_alternative_is_taken(scenario):
     scenario.apply("priority/any-of-two.yaml")
@@ -168,7 +169,7 @@ def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
     source=DOCS,
     gates=("DRAPrioritizedList",),
     features=("configuration", "per-container"),
-    given=("unshared",),
+    given=("unshared", "unconfigured"),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests", "ignores-config-scope"),
     covers=("PL2", "PL4"),
 )

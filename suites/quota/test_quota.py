@@ -14,6 +14,7 @@ DOCS = "Kubernetes documentation: Resource Quotas; KEP-4381, section ResourceQuo
     covers=("A7", "A8"),
     about=CLUSTER,
     mutants=("quotas-lifted",),
+    counts=(1,),
 )
 def test_a_quota_on_claims(scenario):
     scenario.apply("quota/one-claim.yaml")
@@ -37,6 +38,7 @@ def test_a_quota_on_claims(scenario):
     source=DOCS,
     about=CLUSTER,
     mutants=("quotas-lifted",),
+    counts=(1, 2),
 )
 def test_a_quota_on_devices_of_a_class(scenario, driver):
     limited = f"{driver.device_class}.deviceclass.resource.k8s.io/devices"
@@ -56,6 +58,7 @@ def test_a_quota_on_devices_of_a_class(scenario, driver):
     source=DOCS,
     about=CLUSTER,
     mutants=("quotas-lifted",),
+    counts=(1, 2),
 )
 def test_a_quota_on_generated_claims(scenario):
     scenario.apply("quota/one-claim.yaml")

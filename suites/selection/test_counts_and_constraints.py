@@ -17,6 +17,7 @@ MATCH = "API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.match
     given=("unshared",),
     covers=("G4",),
     mutants=("first-device-only", "share-one-device", "no-env"),
+    counts=(2,),
 )
 def test_a_claim_gets_several_devices(scenario):
     scenario.apply("basic/several.yaml", count=2)
@@ -36,6 +37,7 @@ def test_a_claim_gets_several_devices(scenario):
     given=("local", "few"),
     covers=("G1",),
     mutants=("first-device-only", "no-env"),
+    counts=("all",),
 )
 def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
     scenario.apply("selection/all.yaml")
@@ -58,6 +60,7 @@ def test_a_claim_gets_all_devices_of_a_node(scenario, driver):
         "selectors-dropped",
         "counts-are-one",
     ),
+    counts=(1, 2),
 )
 def test_more_devices_than_there_are(scenario, driver):
     device = max(driver.devices)
@@ -95,6 +98,7 @@ def test_a_claim_gets_at_most_32_devices(scenario):
     source=COUNT,
     about=CLUSTER,
     mutants=("counts-are-one",),
+    counts=(1,),
 )
 def test_a_count_below_one(scenario):
     assert messages.NOT_POSITIVE in scenario.should_be_refused("basic/several.yaml", count=-1)
@@ -116,6 +120,7 @@ def test_a_count_below_one(scenario):
     features=("example-match-attribute",),
     given=("unshared",),
     mutants=("first-device-only", "no-env"),
+    counts=(2,),
 )
 def test_devices_of_a_request_match(scenario, driver):
     attribute = driver.examples.match_attribute
@@ -161,6 +166,7 @@ def test_devices_of_several_requests_match(scenario, driver):
     given=("unshared",),
     about=CLUSTER,
     mutants=("constraints-dropped",),
+    counts=(2,),
 )
 def test_no_two_devices_match(scenario, driver):
     unique = driver.identity(max(driver.devices)).full_name

@@ -17,6 +17,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     source=DOCS,
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
+    counts=(1,),
 )
 def test_an_attribute_chooses_a_device(scenario, driver):
     device = max(driver.devices)
@@ -37,6 +38,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     features=("identity", "per-container"),
     given=("local",),
     mutants=("share-one-device", "forget-request-names"),
+    counts=(1,),
 )
 def test_two_requests_with_different_selectors(scenario, driver, node):
     first, last = min(driver.devices_on(node)), max(driver.devices_on(node))
@@ -56,6 +58,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     source=DOCS,
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device", "last-selector-counts"),
+    counts=(1,),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
@@ -75,6 +78,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     source=DOCS,
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
+    counts=(1,),
 )
 def test_a_class_chooses_devices(scenario, driver):
     device = max(driver.devices)
@@ -93,6 +97,7 @@ def test_a_class_chooses_devices(scenario, driver):
     features=("identity",),
     about=CLUSTER,
     mutants=("selectors-dropped",),
+    counts=(1,),
 )
 def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     device, claim = max(driver.devices), scenario.claim("chosen")
@@ -115,6 +120,7 @@ def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     source=DOCS,
     features=("example-capacity",),
     mutants=("no-env", "selectors-dropped"),
+    counts=(1,),
 )
 def test_a_capacity_chooses_a_device(scenario, driver):
     capacity, most = driver.examples.capacity, max(driver.devices)
@@ -139,6 +145,7 @@ def test_a_capacity_chooses_a_device(scenario, driver):
     features=("example-attribute",),
     given=("local", "few"),
     mutants=("first-device-only", "no-env"),
+    counts=("all",),
 )
 def test_all_devices_with_an_attribute(scenario, driver):
     wanted = driver.published_value(max(driver.devices), driver.examples.attribute)

@@ -18,6 +18,7 @@ EVICTED = messages.DEVICE_TAINT_EVICTION
     gates=("DRADeviceTaintRules",),
     kubernetes="1.37",
     mutants=("no-env", "taint-rules-narrowed", "taint-rules-evict"),
+    counts=(1,),
 )
 def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
@@ -53,6 +54,7 @@ def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
         "share-one-device",
         "taint-rules-narrowed",
     ),
+    counts=(1,),
 )
 def test_a_pod_runs_when_the_rule_is_deleted(scenario, driver):
     device = max(driver.devices)
@@ -109,6 +111,7 @@ def test_a_rule_evicts_a_pod(scenario):
         "no-env",
         "cdi-file-is-lost",
     ),
+    counts=(1,),
 )
 def test_a_rule_can_be_tolerated(scenario, driver):
     device = max(driver.devices)
@@ -136,6 +139,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     kubernetes="1.37",
     mutants=("unprepare-fails",),
     covers=("G7",),
+    counts=(1,),
 )
 def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     device = max(driver.devices)
@@ -166,6 +170,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
         "share-one-device",
         "taint-rules-evict",
     ),
+    counts=(1,),
 )
 def test_a_rule_without_effect(scenario, driver):
     device = max(driver.devices)

@@ -20,6 +20,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceToleration"
     about=CLUSTER,
     mutants=("everything-tolerated",),
     covers=("T1",),
+    counts=(1,),
 )
 def test_no_schedule_keeps_a_pod_pending(scenario, driver):
     tainted = driver.tainted("NoSchedule")
@@ -49,6 +50,7 @@ def test_no_schedule_keeps_a_pod_pending(scenario, driver):
         "taints-missing",
     ),
     covers=("T2",),
+    counts=(1,),
 )
 def test_no_schedule_can_be_tolerated(scenario, driver):
     tainted = driver.tainted("NoSchedule")
@@ -73,6 +75,7 @@ def test_no_schedule_can_be_tolerated(scenario, driver):
         "share-one-device",
         "taints-missing",
     ),
+    counts=(1,),
 )
 def test_everything_can_be_tolerated(scenario, driver):
     tainted = driver.tainted("NoSchedule")
@@ -93,6 +96,7 @@ def test_everything_can_be_tolerated(scenario, driver):
     gates=("DRADeviceTaints",),
     about=CLUSTER,
     mutants=("everything-tolerated",),
+    counts=(1,),
 )
 @pytest.mark.parametrize(
     "other",
@@ -124,6 +128,7 @@ def test_a_toleration_that_does_not_match(scenario, driver, other):
     about=CLUSTER,
     mutants=("everything-tolerated",),
     covers=("T7",),
+    counts=(1,),
 )
 def test_no_execute_keeps_a_pod_pending(scenario, driver):
     tainted = driver.tainted("NoExecute")
@@ -152,6 +157,7 @@ def test_no_execute_keeps_a_pod_pending(scenario, driver):
         "taints-missing",
     ),
     covers=("T8",),
+    counts=(1,),
 )
 def test_no_execute_can_be_tolerated(scenario, driver):
     tainted = driver.tainted("NoExecute")
@@ -173,6 +179,7 @@ def test_no_execute_can_be_tolerated(scenario, driver):
     gates=("DRADeviceTaints",),
     about=CLUSTER,
     mutants=("tolerations-untold",),
+    counts=(1,),
 )
 def test_the_allocation_copies_the_tolerations(scenario, driver):
     tainted = driver.tainted("NoSchedule")

@@ -43,6 +43,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     given=("local",),
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
+    counts=(1,),
 )
 def test_a_claim_prepared_by_the_old_driver_is_unprepared_by_the_new_one(scenario, driver, daemon, node):
     device = max(driver.devices_on(node))

@@ -45,6 +45,8 @@ def explain(requirement: str, output: str) -> None:
         click.echo(f"features: {', '.join(each.features) or 'none'}; feature gates: {', '.join(each.gates) or 'none'}")
     for word in each.given:
         click.echo(f"given:    {GIVEN[word]}")
+    if each.counts:
+        click.echo(f"requests: {' and '.join(map(str, each.counts))} devices")
     proof = ", ".join(each.mutants) or f"unproven: {each.unproven or 'no known mutant'}"
     click.echo(f"fails on: {proof}\ntest:     {entry.test or 'none yet'}")
     for name, text in manifests.items():

@@ -14,6 +14,7 @@ from testbed.drivers.published.holders import HeldDevice, devices_held_by_others
 from testbed.drivers.published.slices import Pool, pools, reserved_kinds, without_other_devices
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
+from testbed.models.driver.devices import ClaimShape
 from testbed.models.driver_file import DriverFile
 from testbed.models.gates import is_on
 from testbed.providers.base import Capability
@@ -33,6 +34,7 @@ def gather(
     held = _held_devices(kube, owner, driver, ordinary) if Capability.MAKE_OBJECTS in capabilities else []
     each = _count_by_node(pools(ordinary, driver))
     each.subtract(one.node for one in held)
+    each = Counter({node: _claims(count, driver_file.devices.claim, held, node) for node, count in each.items()})
     version = str(kube.request("GET", "/version")["gitVersion"])
     defaults = default_gates(version)
     gates = find_gates(kube, version, defaults, may_create=Capability.MAKE_OBJECTS in capabilities)
@@ -52,7 +54,15 @@ def gather(
         kubelet=oldest(_kubelets(kube, nodes)),
         given=driver_file.given | _observed_assumptions(pools(ordinary, driver)),
         held_by_others=summarize(one for one in held if one.node in {*nodes, ""}),
+        claim=driver_file.devices.claim,
     )
+
+
+def _claims(devices: int, claim: ClaimShape, held: Iterable[HeldDevice], node: str) -> int:
+    """Return how many of the smallest claims that the driver accepts fit on a node with this many available devices."""
+    if claim.counts == "all":
+        return int(devices > 0 and all(one.node != node for one in held))
+    return devices // claim.count
 
 
 def _observed_assumptions(ordinary: Iterable[Pool]) -> frozenset[str]:
@@ -93,11 +103,14 @@ def expected_facts(
     gates: Mapping[str, bool] | None = None,
     kubelet: str = "",
     given: frozenset[str] = frozenset(GIVEN),
+    claim: ClaimShape = ClaimShape(),  # noqa: B008 - it is immutable
 ) -> Facts:
     """Return the facts of a testbed that will be made. All capabilities are assumed: only a running cluster shows which it lacks."""
     able = frozenset(each.value for each in Capability)
     on, defaults = default_gates(kubernetes, gates or {}), default_gates(kubernetes)
-    return Facts(kubernetes, nodes, 0, able, features, on, kubelet=kubelet, default_gates=defaults, given=given)
+    return Facts(
+        kubernetes, nodes, 0, able, features, on, kubelet=kubelet, default_gates=defaults, given=given, claim=claim
+    )
 
 
 def default_gates(kubernetes: str, changed: Mapping[str, bool] | None = None) -> frozenset[str]:

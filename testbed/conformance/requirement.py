@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from testbed.errors import UsageError, did_you_mean
 from testbed.models.requirement_enums import Level, Subject, Tier
@@ -27,7 +27,10 @@ GIVEN: Mapping[str, str] = {
     "local": "each device belongs to one node, so a claim that has it binds its pods to that node",
     "few": "no node can use more devices than one allocation can contain",
     "unshared": "a device is allocated to one claim at a time",
+    "unconfigured": "a claim needs no configuration",
+    "alone": "a claim needs no devices of other classes",
 }
+Count = int | Literal["all"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Requirement:
     `mutants` are the wrong drivers and clusters on which the test fails; without any, `unproven` says why there are none.
     `gates` are the Kubernetes feature gates that must be on.
     `given` are the keys of GIVEN that the test assumes: without them it would blame a correct driver.
+    `counts` are the numbers of devices that requests of the test have. Other requests have the smallest number that the driver accepts.
     `covers` are IDs of other test suites (suites/upstream.yaml) that check the same.
     """
 
@@ -62,6 +66,7 @@ class Requirement:
     spread: bool = False
     only_user_of: str = ""
     given: tuple[str, ...] = ()
+    counts: tuple[Count, ...] = ()
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -96,13 +101,14 @@ def requirement(  # noqa: PLR0913 - the columns of the catalogue, all by name
     only_user_of: str = "",
     gates: tuple[str, ...] = (),
     given: tuple[str, ...] = (),
+    counts: tuple[Count, ...] = (),
     covers: tuple[str, ...] = (),
     unproven: str = "",
 ) -> Callable[[F], F]:
     """Attach a requirement to the test function below. The plugin turns it into markers."""
     made = Requirement(
         *(id, sentence, level, tier, source, devices, nodes, features, needs, kubernetes, mutants),
-        *(about, exclusive, gates, covers, unproven, spread, only_user_of, given),
+        *(about, exclusive, gates, covers, unproven, spread, only_user_of, given, counts),
     )
 
     def attach(function: F) -> F:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from testbed.conformance import profiles
 from testbed.conformance.profiles import FULL
 from testbed.conformance.requirement import GIVEN, Requirement
 from testbed.models import features
+from testbed.models.driver.devices import ClaimShape
 from testbed.models.driver_file import MAX_ALLOCATION
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.providers.base import Capability
@@ -18,6 +19,8 @@ _DECLARED = {
     "local": "network-attached devices (spec.devices.belongTo)",
     "few": f"more than {MAX_ALLOCATION} devices for each node (spec.devices.perNode)",
     "unshared": "ordinary devices that several claims can share (spec.optional.capacity.class)",
+    "unconfigured": "that each claim needs configuration (spec.devices.claim.configuration)",
+    "alone": "that each claim needs devices of other classes (spec.devices.claim.with)",
 }
 
 
@@ -25,7 +28,7 @@ _DECLARED = {
 class Facts:
     """What was found in the cluster and in the driver file before any test ran. `gates` are the feature gates that are on.
 
-    `devices` is how many devices tests can use on all nodes of the driver, `min_node_devices` on the node with the fewest.
+    `devices` is how many claims for devices tests can have on all nodes of the driver, `min_node_devices` on the node with the fewest.
     `kubelet` is the oldest version on these nodes, if it is known.
     `held_by_others` describes the devices that claims of others hold; the two numbers do not count them.
     `default_gates` are the gates that are on by default in this version.
@@ -33,6 +36,7 @@ class Facts:
     `reserved_classes` are the classes of the driver file whose devices no request for ordinary devices, or for another class, can get.
     `max_node_devices` is how many ordinary devices the node with the most can use.
     `given` are the assumptions about ordinary devices (keys of GIVEN) that the driver file makes true.
+    `claim` is the shape of claims that the driver accepts. `devices` and `min_node_devices` count the smallest claims of this shape.
     """
 
     kubernetes: str
@@ -49,6 +53,7 @@ class Facts:
     gates_assumed: frozenset[str] = frozenset()
     default_gates: frozenset[str] = frozenset()
     given: frozenset[str] = frozenset(GIVEN)
+    claim: ClaimShape = field(default_factory=ClaimShape)
 
     @property
     def oldest(self) -> str:
@@ -75,7 +80,11 @@ def choose(requirement: Requirement, facts: Facts) -> Choice:
     if undeclared:
         reason = features.explain_missing(requirement.features, facts.features)
         return Choice(requirement, Verdict.NOT_APPLICABLE, reason, exempt=undeclared <= features.EXEMPTIBLE.keys())
-    absent = _not_given(requirement, facts) or _absent_in_kubernetes(requirement, facts)
+    absent = (
+        _not_given(requirement, facts)
+        or _not_in_shape(requirement, facts.claim)
+        or _absent_in_kubernetes(requirement, facts)
+    )
     if absent:
         return Choice(requirement, Verdict.NOT_APPLICABLE, absent)
     lacking = _lacking(requirement, facts) or _too_many(requirement, facts)
@@ -170,6 +179,21 @@ def _not_given(requirement: Requirement, facts: Facts) -> str:
     return "; ".join(
         f"the driver file declares {_DECLARED[word]}" for word in requirement.given if word not in facts.given
     )
+
+
+def _not_in_shape(requirement: Requirement, claim: ClaimShape) -> str:
+    """Return why the driver does not accept the claims that the test needs; '' if it accepts them."""
+    refused = [str(each) for each in requirement.counts if not claim.accepts(each)]
+    if refused:
+        return f"{_declares(claim)}, the test requests {' and '.join(refused)}"
+    if claim.counts == "all" and requirement.devices > 1 and not requirement.spread:
+        return f"{_declares(claim)}, the test needs {requirement.devices} requests on one node"
+    return ""
+
+
+def _declares(claim: ClaimShape) -> str:
+    counts = claim.counts if isinstance(claim.counts, str) else " or ".join(map(str, claim.counts))
+    return f"the driver file declares that a request has {counts} devices (spec.devices.claim.counts)"
 
 
 def _too_many(requirement: Requirement, facts: Facts) -> str:

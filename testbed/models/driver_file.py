@@ -102,6 +102,12 @@ class DriverSpec(Strict):
         return self
 
     @model_validator(mode="after")
+    def _knows_the_configuration_that_claims_need(self) -> DriverSpec:
+        if self.devices.claim.configuration == "required" and not (self.configuration and self.configuration.one):
+            raise ValueError("has devices.claim.configuration: required, which requires configuration.one")
+        return self
+
+    @model_validator(mode="after")
     def _lists_each_known_failure_once(self) -> DriverSpec:
         ids = [each.id for each in self.known]
         duplicates = sorted({each for each in ids if ids.count(each) > 1})
@@ -243,11 +249,13 @@ class DriverFile(Strict):
 
     @property
     def given(self) -> frozenset[str]:
-        """Return the assumptions of requirements about ordinary devices that this file makes true: local, few, unshared."""
+        """Return the assumptions of requirements about ordinary devices that this file makes true."""
         assumptions = {
             "local": self.are_devices_local,
             "few": self.devices.per_node <= MAX_ALLOCATION,
             "unshared": not self.are_devices_shared,
+            "unconfigured": self.devices.claim.configuration == "optional",
+            "alone": not self.devices.claim.with_,
         }
         return frozenset(word for word, holds in assumptions.items() if holds)
 

@@ -14,8 +14,9 @@ What a DRA driver must do, and a cluster for it. Generated from the suites by `p
 * `about`: what a requirement judges. A failure of a requirement about the `cluster` is never the driver's.
 * `since`: the first Kubernetes version to which the requirement applies.
 * `needs`: without these, the requirement is not judged. They are the number of devices and nodes, features that the driver file
-  declares (`features`), feature gates (`gates`), properties of the devices (`given`, explained in [optional.md](optional.md)), and
-  capabilities of the cluster (`abilities`; `dra-testbed run --plan` shows which it has).
+  declares (`features`), feature gates (`gates`), properties of the devices (`given`, explained in [optional.md](optional.md)),
+  numbers of devices in a request (`counts`, if the driver accepts only some), and capabilities of the cluster
+  (`abilities`; `dra-testbed run --plan` shows which it has).
 * `fails on`: the mutants on which the test must fail, described in [mutants.md](mutants.md).
 
 Requirements without a test are not judged by any run.
@@ -49,5 +50,11 @@ def _row(entry: Entry, root: Path) -> str:
 
 def _needs(each: Requirement) -> str:
     numbers = (f"{count} {what}" for count, what in ((each.devices, "devices"), (each.nodes, "nodes")) if count > 1)
-    words = {"features": each.features, "gates": each.gates, "given": each.given, "abilities": each.needs}
+    words = {
+        "features": each.features,
+        "gates": each.gates,
+        "given": each.given,
+        "counts": [*map(str, each.counts)],
+        "abilities": each.needs,
+    }
     return "; ".join([*numbers, *(f"{name} {', '.join(found)}" for name, found in words.items() if found)])

@@ -59,7 +59,7 @@ def _facts(request: RunRequest) -> tuple[Facts, planning.Plan | None]:
     plan, existing = planning.plan(config)
     if existing is None:
         of_config = config.kubernetes, config.nodes, driver_file.features, config.feature_gates, config.kubelet or ""
-        return facts.expected_facts(*of_config, given=driver_file.given), plan
+        return facts.expected_facts(*of_config, given=driver_file.given, claim=driver_file.devices.claim), plan
     return facts.gather(existing.kube, driver_file, existing.cluster.capabilities), plan
 
 

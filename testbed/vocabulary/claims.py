@@ -10,6 +10,7 @@ from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
+from testbed.vocabulary.claim_shape import is_added
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.observation import Diagnosis, Target, hold, observe
 from testbed.vocabulary.world import RESOURCE, World
@@ -76,7 +77,7 @@ class Claim:
     @property
     def requests(self) -> CheckedSet[str]:
         """Return the requests that have devices; a request with alternatives as REQUEST/SUBREQUEST."""
-        return CheckedSet(each["request"] for each in self.allocation_results)
+        return CheckedSet(each["request"] for each in self.allocation_results if not is_added(each["request"]))
 
     def consumed_capacity(self, capacity: str) -> list[str]:
         """Return how much of a capacity the claim consumes of each device, 'nothing' if it consumes none. Domains are ignored."""
@@ -269,12 +270,12 @@ class Claim:
 
 
 def allocated(claim: Object, request: str | None = None) -> CheckedSet[Device]:
-    """Return the allocated devices, of one request or of all. The subrequest that was chosen counts as its request."""
+    """Return the allocated devices, of one request or of all that a manifest has. The chosen subrequest counts as its request."""
     results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
     return CheckedSet(
         Device(each["driver"], each["pool"], each["device"])
         for each in results
-        if request is None or each["request"].partition("/")[0] == request
+        if not is_added(each["request"]) and (request is None or each["request"].partition("/")[0] == request)
     )
 
 

@@ -19,6 +19,7 @@ from testbed.kube.ownership import PROCESS, REQUIREMENT
 from testbed.models.driver_sections import Configuration
 from testbed.rendering import render_file, variables_of
 from testbed.vocabulary import budgets, evidence
+from testbed.vocabulary.claim_shape import with_claim_shape
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.cluster.quotas import Quota
 from testbed.vocabulary.cluster.taint_rules import TaintRule
@@ -158,7 +159,12 @@ class Scenario:
             facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
         located = [_in_namespace(document, self.namespace) for document in _documents(text, path)]
-        return [with_pod_settings(document, self.world.driver_file) for document in located]
+        return [self._completed(document) for document in located]
+
+    def _completed(self, document: Object) -> Object:
+        """Return the object with what the driver file declares about claims and pods."""
+        driver_file, of_companions = self.world.driver_file, [each.device_class for each in self.world.companions]
+        return with_pod_settings(with_claim_shape(document, driver_file, of_companions), driver_file)
 
     def _refusal(self, manifest: str, attempt: Callable[[], None]) -> str:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from testbed.conformance.facts import default_gates, expected_facts, gather
 from testbed.conformance.requirement import GIVEN
 from testbed.kube import features
+from testbed.models.driver.devices import ClaimShape
 from testbed.providers.base import Capability
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 
 
 def test_nodes_and_devices_are_counted() -> None:
@@ -195,9 +198,33 @@ def test_a_false_declaration_of_the_driver_file_exempts_from_nothing(declares_sh
         optional = optional.model_copy(update={"capacity": same})
     spec = made.driver_file.spec.model_copy(update={"devices": devices, "optional": optional})
     declared = made.driver_file.model_copy(update={"spec": spec})
-    assert gather(kube, declared, []).given == {"local", "unshared"}
+    assert gather(kube, declared, []).given == GIVEN.keys() - {"few"}
 
     published = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]
     del published["nodeName"]
     published["devices"][0]["allowMultipleAllocations"] = True
-    assert gather(kube, declared, []).given == (set() if declares_sharing else {"unshared"})
+    assert gather(kube, declared, []).given == GIVEN.keys() - {
+        "few",
+        "local",
+        *(["unshared"] if declares_sharing else []),
+    }
+
+
+@pytest.mark.parametrize(("counts", "claims"), [("any", (8, 4)), ([2], (4, 2)), ([3, 4], (2, 1)), ("all", (2, 1))])
+def test_claims_of_the_declared_shape_are_counted(counts: Any, claims: tuple[int, int]) -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    shape = ClaimShape.model_validate_json(json.dumps({"counts": counts}))
+    found = gather(kube, with_values(made.driver_file, "devices", claim=shape), [Capability.MAKE_OBJECTS])
+    assert (found.devices, found.min_node_devices) == claims
+    assert found.claim == shape
+
+
+def test_a_node_with_a_device_of_others_has_no_claim_for_all_of_its_devices() -> None:
+    made = cluster.make()
+    kube: Any = made.kube
+    kube.put("Namespace", "team-a")
+    _claim(kube, "team-a", "gpu-0")
+    shape = ClaimShape.model_validate_json('{"counts": "all"}')
+    found = gather(kube, with_values(made.driver_file, "devices", claim=shape), [Capability.MAKE_OBJECTS], made.owner)
+    assert (found.devices, found.min_node_devices) == (1, 0)

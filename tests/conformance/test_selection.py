@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from testbed.conformance import Capability, Requirement
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, choose, plan, runs_alone
+from testbed.models.driver.devices import ClaimShape
 from testbed.models.features import EXEMPTIBLE
 from testbed.models.requirement_enums import Level, Tier, Verdict
 
@@ -199,3 +201,24 @@ def test_only_the_static_tier_is_judged_with_read_only_access() -> None:
         Verdict.CLUSTER_UNSUPPORTED,
         "the cluster, or --allow, does not support make-objects",
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "facts", "reason"),
+    [
+        ("any", {"counts": (1, "all")}, ""),
+        ("all", {"counts": ("all",)}, ""),
+        ("all", {"devices": 2, "spread": True}, ""),
+        ([1, 2], {"counts": (1,), "devices": 2}, ""),
+        ("all", {"counts": (2,)}, "that a request has all devices (spec.devices.claim.counts), the test requests 2"),
+        ([2, 4], {"counts": (1, "all")}, "that a request has 2 or 4 devices (spec.devices.claim.counts), the test requests 1 and all"),
+        ("all", {"devices": 2}, "that a request has all devices (spec.devices.claim.counts), the test needs 2 requests on one node"),
+    ],
+)  # fmt: skip
+def test_a_requirement_whose_claims_the_driver_does_not_accept_is_not_applicable(
+    counts: Any, facts: dict[str, Any], reason: str
+) -> None:
+    claim = ClaimShape.model_validate_json(json.dumps({"counts": counts}))
+    choice = choose(_requirement(**facts), replace(FACTS, claim=claim))
+    assert choice.reason.endswith(reason)
+    assert choice.verdict is (Verdict.NOT_APPLICABLE if reason else None)

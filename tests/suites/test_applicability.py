@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,8 +22,9 @@ from testbed.conformance.facts import default_gates, expected_facts
 from testbed.conformance.profiles import CORE, profile
 from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, choose
-from testbed.models.features import EXEMPTIBLE
-from testbed.models.requirement_enums import Verdict
+from testbed.models.driver.devices import ClaimShape
+from testbed.models.features import DECLARED, DERIVED, EXEMPTIBLE
+from testbed.models.requirement_enums import Level, Verdict
 from testbed.rendering import render_file, variables_of
 
 MANIFESTS = folders.data("manifests") / "suites"
@@ -49,6 +51,11 @@ _NOT_CHECKED = {
     "HEALTH-004": "the kubelet reports it",
     "META-003": "files are mounted for each container",
 }
+
+
+# Claims of these tests are refused by the API server, or no pod uses them.
+_NEVER_PREPARED = {"API-002", "API-003", "SELECT-023", "SELECT-024"}
+EVERYTHING = frozenset({*DECLARED, *DERIVED, *EXEMPTIBLE})
 
 
 class _Anything(str):
@@ -79,6 +86,41 @@ def test_tests_that_expect_different_devices_need_unshared_devices() -> None:
     sure = re.compile(f"{counted}|{written}", re.MULTILINE)
     ordinary = _ids(lambda entry: bool(sure.search(entry.source)) and not entry.requirement.only_user_of)
     assert ordinary <= _with("given", "unshared")
+
+
+def test_tests_that_write_how_many_devices_a_request_has_declare_it() -> None:
+    for entry in ENTRIES:
+        assert _written_counts(entry) <= {*entry.requirement.counts}, entry.requirement.id
+
+
+def test_tests_that_write_an_allocation_or_none_of_a_claim_assume_plain_claims() -> None:
+    allocates = _ids(lambda entry: "basic/allocation.yaml" in entry.manifests) - _NEVER_PREPARED
+    extended = _ids(lambda entry: any("limits" in each for one in _pods(entry) for each in _mappings(one)))
+    assert allocates | extended <= _with("given", "alone")
+    assert extended | _ids(lambda entry: "settings == NONE" in entry.source) <= _with("given", "unconfigured")
+
+
+SHAPES: list[dict[str, Any]] = [
+    {"counts": "all"},
+    {"counts": [1]},
+    {"counts": [2]},
+    {"counts": [4, 8]},
+    {"configuration": "required"},
+    {"with": ["nic.example.com"]},
+    {"counts": "all", "configuration": "required", "with": ["nic.example.com"]},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_most_of_the_core_applies_to_a_driver_with_each_shape_of_claims(shape: dict[str, Any]) -> None:
+    claim = ClaimShape.model_validate_json(json.dumps(shape))
+    untrue = {"unconfigured": claim.configuration == "required", "alone": bool(claim.with_)}
+    given = frozenset(word for word in GIVEN if not untrue.get(word))
+    plain = expected_facts(minors()[-1], 2, EVERYTHING)
+    core = [entry.requirement for entry in ENTRIES if profile(CORE).has(entry.requirement.id)]
+    musts = [each for each in core if each.level is Level.MUST and choose(each, plain).verdict is None]
+    judged = [each.id for each in musts if choose(each, replace(plain, given=given, claim=claim)).verdict is None]
+    assert len(judged) >= 0.6 * len(musts), f"only {judged} of {len(musts)}"
 
 
 def test_a_driver_that_cannot_share_a_claim_may_be_exempt() -> None:
@@ -166,6 +208,24 @@ def _asks_for_all(entry: Entry) -> bool:
     """Return True if a pod of the test requests all devices of the ordinary class, or all of some kind."""
     parts = [each for name in _applied(entry) for each in _mappings(list(_documents(name)))]
     return any(each.get("allocationMode") == "All" and each["deviceClassName"] == "device_class" for each in parts)
+
+
+def _written_counts(entry: Entry) -> set[int | str]:
+    """Return the counts of ordinary devices that manifests of the test contain for claims that are prepared."""
+    if entry.requirement.id in _NEVER_PREPARED:
+        return set()
+    requests = [each for name in _applied(entry) for each in _mappings(list(_documents(name))) if _is_ordinary(each)]
+    counts: set[int | str] = {1 for each in requests if _selects_by_attributes(each)}
+    counts |= {"all" for each in requests if each.get("allocationMode") == "All"}
+    return counts | {each["count"] for each in requests if isinstance(each.get("count"), int)}
+
+
+def _selects_by_attributes(request: dict[str, Any]) -> bool:
+    return "device.attributes[" in str(request.get("selectors")) and not {"count", "allocationMode"} & request.keys()
+
+
+def _is_ordinary(request: dict[str, Any]) -> bool:
+    return str(request.get("deviceClassName")) in ("device_class", "unique")
 
 
 def _applied(entry: Entry) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
@@ -20,10 +20,10 @@ class Identity(Strict):
     )
 
 
-class Claim(Strict):
+class ClaimShape(Strict):
     """Which claims the driver accepts."""
 
-    counts: Literal["any", "all"] | tuple[PositiveInt, ...] = Field(
+    counts: Literal["any", "all"] | Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
         "any",
         description="Counts of devices that a request may have: any, all (only all devices of a node), or a list.",
     )
@@ -31,8 +31,31 @@ class Claim(Strict):
         "optional", description="Whether each claim must have configuration for the driver."
     )
     with_: tuple[ObjectName, ...] = Field(
-        (), alias="with", description="DeviceClasses that each claim must also request."
+        (),
+        alias="with",
+        description="DeviceClasses that each claim must also request. The probe must not show devices that only these classes select.",
     )
+
+    @property
+    def is_plain(self) -> bool:
+        """Return True if the driver accepts a claim for one device and nothing else."""
+        return self == ClaimShape()
+
+    @property
+    def count(self) -> int:
+        """Return how many devices the smallest request has; with `all`, 1 for all devices of a node."""
+        return 1 if isinstance(self.counts, str) else min(self.counts)
+
+    @property
+    def request(self) -> dict[str, int | str]:
+        """Return the fields of a request that is as small as possible."""
+        if self.counts == "all":
+            return {"allocationMode": "All"}
+        return {} if self.count == 1 else {"count": self.count}
+
+    def accepts(self, count: int | Literal["all"]) -> bool:
+        """Return True if a request may have this many devices, or all of a node."""
+        return self.counts in ("any", count) or (not isinstance(self.counts, str) and count in self.counts)
 
 
 class Expect(Strict):
@@ -65,7 +88,7 @@ class Devices(Strict):
     )
     per_node: int = Field(1, ge=1, description="Ordinary devices that each node can use, at least.")
     identity: Identity | None = Field(None, description="Absent: devices cannot be told apart by an attribute.")
-    claim: Claim = Claim()
+    claim: ClaimShape = ClaimShape()
     expect: Expect = Expect()
     examples: Examples = Examples()
     others: dict[str, tuple[str, ...]] = Field(

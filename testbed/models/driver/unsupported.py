@@ -28,14 +28,11 @@ def unsupported_keys(spec: DriverSpec) -> Iterator[UnsupportedKey]:
 
 
 def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
-    install, probe, claim = spec.install, spec.probe, spec.devices.claim
+    install, probe = spec.install, spec.probe
     return {
         "install.process": (install and install.process, "use manifests"),
         "install.previous": (install and install.previous, "remove it"),
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
-        "devices.claim.counts": (claim.counts != "any", "remove it"),
-        "devices.claim.configuration": (claim.configuration != "optional", "remove it"),
-        "devices.claim.with": (claim.with_, "remove it"),
         "probe.deviceNode": (probe.device_node, _USE_COMMAND),
         "probe.mount": (probe.mount, _USE_COMMAND),
         "probe.networkInterface": (probe.network_interface, _USE_COMMAND),

@@ -127,6 +127,13 @@ class Driver:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} where it is expected")
         return found
 
+    def devices_for(self, claims: int) -> int:
+        """Return how many devices so many claims have, if each is as small as the driver file allows; NothingToJudge if nodes decide it."""
+        shape = self.world.driver_file.devices.claim
+        if shape.counts == "all":
+            raise NothingToJudge("a claim has all devices of its node (spec.devices.claim.counts)")
+        return claims * shape.count
+
     def devices_on(self, node: str) -> CheckedSet[Device]:
         """Return the devices of the DeviceClass on a node.
 

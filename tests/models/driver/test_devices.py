@@ -6,19 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from testbed.conformance.requirement import GIVEN
 from testbed.errors import UsageError
+from testbed.models.driver.devices import ClaimShape
+from testbed.models.driver_file import load_driver_file
+from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 from tests.models.driver.files import FULL, load
 
 
 @pytest.mark.parametrize(
     ("more", "given"),
     [
-        ("", {"local", "few", "unshared"}),
-        ("    belongTo: network\n", {"few", "unshared"}),
-        ("    perNode: 33\n", {"local", "unshared"}),
+        ("", {*GIVEN}),
+        ("    belongTo: network\n", {*GIVEN} - {"local"}),
+        ("    perNode: 33\n", {*GIVEN} - {"few"}),
+        ("    claim: {with: [nic.example.com]}\n", {*GIVEN} - {"alone"}),
         (
             "  optional: {capacity: {class: gpu.dra-testbed.example, name: memory, half: 8Gi}}\n",
-            {"local", "few"},
+            {*GIVEN} - {"unshared"},
         ),
     ],
 )
@@ -57,3 +63,15 @@ def test_only_an_identity_that_is_unique_in_the_cluster_declares_the_feature(
     file = load(folder, FULL.replace("scope: cluster", f"scope: {scope}"))
     assert file.identity_attribute == "uuid"
     assert ("identity" in file.features) is file.is_identity_unique is is_unique
+
+
+def test_configuration_that_each_claim_needs_must_be_known(folder: Path) -> None:
+    text = FULL.replace("    classes:", "    claim: {configuration: required}\n    classes:")
+    with pytest.raises(UsageError, match=r"required, which requires configuration\.one"):
+        load(folder, text)
+
+
+def test_a_file_whose_claims_need_configuration_tells_tests_so() -> None:
+    plain = load_driver_file(cluster.driver_path())
+    shape = ClaimShape.model_validate_json('{"configuration": "required"}')
+    assert with_values(plain, "devices", claim=shape).given == GIVEN.keys() - {"unconfigured"}

@@ -74,14 +74,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
             "[gpu.dra-testbed.example, b.example]",
             "spec.devices.classes: is not supported by this version; use one class",
         ),
-        ("    classes:", "    claim: {counts: all}\n    classes:", "spec.devices.claim.counts: is not supported"),
-        ("    classes:", "    claim: {counts: [1, 2]}\n    classes:", "spec.devices.claim.counts: is not supported"),
-        (
-            "    classes:",
-            "    claim: {configuration: required}\n    classes:",
-            "spec.devices.claim.configuration: is not supported",
-        ),
-        ("    classes:", "    claim: {with: [b.example]}\n    classes:", "spec.devices.claim.with: is not supported"),
         ("    command: [env]", "    image: a\n    command: [env]", "spec.probe.image: is not supported"),
         (
             "    command: [env]",
