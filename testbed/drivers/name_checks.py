@@ -7,7 +7,8 @@ without devices, or if the driver does not run as a pod. Used after installing, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
@@ -15,33 +16,48 @@ from testbed.models.driver_file import DriverFile
 from testbed.models.names import short_name
 
 _FORBIDDEN = 403
+_SHOWN = 12
 _RESOURCE = "resource.k8s.io/v1"
 _ARTICLES = {"attribute": "an attribute", "capacity": "a capacity"}
 _KEYS = {"attribute": "attributes", "capacity": "capacity"}
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
+@dataclass(frozen=True)
+class WrongName:
+    """A name in a driver file that does not exist in the cluster, with its key."""
+
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.what}"
+
+
 def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
     """Raise UsageError with all names of the driver file that do not exist in the cluster."""
-    raise_problems(
-        driver_file,
-        [
-            *driver_name_problems(kube, driver_file),
-            *_class_problems(kube, driver_file),
-            *pod_problems(kube, driver_file),
-            *_container_problems(kube, driver_file),
-            *_attribute_problems(kube, driver_file),
-        ],
-    )
+    raise_problems(driver_file, wrong_names(kube, driver_file))
 
 
-def raise_problems(driver_file: DriverFile, problems: list[str]) -> None:
+def wrong_names(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
+    """Return all names of the driver file that do not exist in the cluster."""
+    return [
+        *driver_name_problems(kube, driver_file),
+        *_class_problems(kube, driver_file),
+        *pod_problems(kube, driver_file),
+        *_container_problems(kube, driver_file),
+        *_attribute_problems(kube, driver_file),
+    ]
+
+
+def raise_problems(driver_file: DriverFile, problems: Sequence[WrongName]) -> None:
     """Raise UsageError with all problems, if there are any."""
     if problems:
-        raise UsageError("\n  ".join([f"driver file {driver_file.name} does not match the cluster:", *problems]))
+        lines = [f"driver file {driver_file.name} does not match the cluster:", *map(str, problems)]
+        raise UsageError("\n  ".join(lines))
 
 
-def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
+def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
     """Return a problem if no slice has the driver's name, and its class selects devices of another driver that publishes slices.
 
     A class that selects this driver, or any driver, is no problem: tests find out whether the driver should publish.
@@ -59,13 +75,12 @@ def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     if not selected or driver_file.driver in named:
         return []
     what = f"no ResourceSlice has the driver {driver_file.driver}, and DeviceClass {driver_file.device_class}"
-    return [
-        f"spec.driver: {what} selects devices of {' and '.join(selected)}; {did_you_mean(driver_file.driver, selected)}"
-    ]
+    hint = did_you_mean(driver_file.driver, selected)
+    return [WrongName("spec.driver", f"{what} selects devices of {' and '.join(selected)}; {hint}")]
 
 
-def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
-    """Return a problem if the driver publishes slices and its pods are not found, but pods with nearly the same labels or namespace are."""
+def pod_problems(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
+    """Return a problem if the driver publishes slices and none of its pods is found, with labels or namespaces of pods that are similar."""
     pods = driver_file.pods
     own = _list_if_allowed(kube, "v1", "Pod", pods.namespace, labelSelector=pods.selector)
     if own is None or own or not _slices(kube, driver_file):
@@ -73,16 +88,19 @@ def pod_problems(kube: Kube, driver_file: DriverFile) -> list[str]:
     elsewhere = {
         each["metadata"]["namespace"] for each in _list_if_allowed(kube, "v1", "Pod", labelSelector=pods.selector) or ()
     }
+    none = f"no pod in {pods.namespace} matches {pods.selector}"
     if elsewhere:
-        namespaces = " and ".join(sorted(elsewhere))
-        return [f"spec.pods.namespace: no pod in {pods.namespace} matches {pods.selector}, but pods in {namespaces} do"]
-    others = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
-    labels = {f"{key}={value}" for each in others for key, value in (each["metadata"].get("labels") or {}).items()}
+        return [WrongName("spec.pods.namespace", f"{none}, but pods in {' and '.join(sorted(elsewhere))} do")]
+    found = _list_if_allowed(kube, "v1", "Pod", pods.namespace) or ()
+    labels = {f"{key}={value}" for each in found for key, value in (each["metadata"].get("labels") or {}).items()}
     near = did_you_mean(pods.selector, labels)
-    return [f"spec.pods.selector: no pod matches {pods.selector}; {near}"] if near.startswith("did") else []
+    if not labels or (driver_file.install is None and not near.startswith("did")):
+        return []  # the driver may not run as a pod
+    hint = near or f"pods there have {', '.join(sorted(labels)[:_SHOWN])}"
+    return [WrongName("spec.pods.selector", f"{none}; {hint}")]
 
 
-def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongName]:
     """Yield a problem for each DeviceClass that does not exist. Tests do not create these classes."""
     found = _list_if_allowed(kube, _RESOURCE, "DeviceClass")
     if found is None:
@@ -96,7 +114,7 @@ def _class_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
             yield _unknown_name(key, f"the cluster has no DeviceClass {name}", name, known)
 
 
-def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongName]:
     """Yield a problem if no pod has the container. One pod is enough, because the selector may match other pods too."""
     pods = driver_file.pods
     specs = [
@@ -108,7 +126,7 @@ def _container_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
         yield _unknown_name("pods.container", what, pods.container, names)
 
 
-def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[str]:
+def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongName]:
     """Yield a problem for each attribute or capacity that no device has, with or without the driver's domain.
 
     Hardware may lack some of them, and fake hardware may lack all: there, only a near match of an existing name counts as a mistake.
@@ -141,9 +159,9 @@ def _slices(kube: Kube, driver_file: DriverFile) -> list[Object]:
     return _list_if_allowed(kube, _RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}") or []
 
 
-def _unknown_name(key: str, what: str, name: str, known: Iterable[str]) -> str:
+def _unknown_name(key: str, what: str, name: str, known: Iterable[str]) -> WrongName:
     hint = did_you_mean(name, known)
-    return f"spec.{key}: {what}{f'; {hint}' if hint else ''}"
+    return WrongName(f"spec.{key}", f"{what}{f'; {hint}' if hint else ''}")
 
 
 def _list_if_allowed(

@@ -30,7 +30,7 @@ from testbed.models.driver_sections import (
 )
 from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived_features
 from testbed.models.names import DriverName, LabelName, Selector
-from testbed.models.strict import Strict, check, file_error
+from testbed.models.strict import Strict, file_error, find_problems
 
 Need = Literal["nri", "host-devices"]
 MAX_ALLOCATION = 32  # devices in one allocation: resource.k8s.io/v1, AllocationResultsMaxSize
@@ -278,9 +278,19 @@ class DriverFile(Strict):
 
 def load_driver_file(path: Path) -> DriverFile:
     """Read a driver file. Raise UsageError if it has mistakes, needs what this version lacks, or names a file that does not exist."""
+    found, problems = read_driver_file(path)
+    if problems or found is None:
+        raise file_error(path, problems)
+    return found
+
+
+def read_driver_file(path: Path) -> tuple[DriverFile | None, list[Problem]]:
+    """Return a driver file, None if it is not valid, with all mistakes in it. Raise UsageError if it is not YAML."""
     source = document.read(path)
-    found = check(source, DriverFile)
-    problems = [
+    found, problems = find_problems(source, DriverFile)
+    if found is None:
+        return None, problems
+    unsupported = [
         Problem(
             source.line(each.location),
             format_location(each.location),
@@ -288,9 +298,7 @@ def load_driver_file(path: Path) -> DriverFile:
         )
         for each in unsupported_keys(found.spec)
     ]
-    if problems:
-        raise file_error(path, problems)
-    return found
+    return found, [*problems, *unsupported]
 
 
 def load_companions(driver_file: DriverFile) -> tuple[DriverFile, ...]:

@@ -46,15 +46,21 @@ def load(path: Path, model: type[M]) -> M:
 
 def check(source: Document, model: type[M]) -> M:
     """Return the document as a model, with paths relative to its folder. Raise UsageError with all mistakes."""
+    result, problems = find_problems(source, model)
+    if problems or result is None:
+        raise file_error(source.path, problems)
+    return result
+
+
+def find_problems(source: Document, model: type[M]) -> tuple[M | None, list[Problem]]:
+    """Return the document as a model, None if it is not valid, with all mistakes."""
     result, found = _validated(source, model)
     # An empty value of an unknown key is reported only as unknown; all other values with a problem are not validated.
     unknown = {problem.path for problem in found if problem.what.startswith(UNKNOWN_KEY)}
     broken = {problem.path for problem in source.problems} - unknown
     problems = [problem for problem in source.problems if problem.path not in unknown]
     problems += [problem for problem in found if problem.path not in broken]
-    if problems or result is None:
-        raise file_error(source.path, problems)
-    return result
+    return result, problems
 
 
 def require_kind(path: Path, kind: str) -> None:

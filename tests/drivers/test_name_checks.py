@@ -72,7 +72,7 @@ def test_a_matching_driver_file_is_accepted() -> None:
         ),
         (
             _file("pods", selector="app=fake-gpu-drivr"),
-            "spec.pods.selector: no pod matches app=fake-gpu-drivr; did you mean app=fake-gpu-driver?",
+            "spec.pods.selector: no pod in dra-testbed-driver matches app=fake-gpu-drivr; did you mean app=fake-gpu-driver?",
         ),
         (
             _file("pods", namespace="drivers"),
@@ -195,7 +195,12 @@ def test_devices_without_attributes_are_left_to_the_tests(device: list[Any]) -> 
 def test_a_driver_that_does_not_run_as_a_pod_is_accepted() -> None:
     kube: Any = cluster.make().kube
     _pod(kube, "other", "metrics", {"containers": [{"name": "exporter"}]})
-    refuse_wrong_names(kube, FILE)
+    refuse_wrong_names(kube, _file(install=None))
+
+
+def test_a_selector_that_no_pod_of_an_installed_driver_has_is_reported_with_the_labels_there() -> None:
+    message = _refusal(_kube(), _file("pods", selector="k8s-app=plugin"))
+    assert "spec.pods.selector: no pod in dra-testbed-driver matches k8s-app=plugin; known: app=fake-gpu-driver, app=" in message
 
 
 def test_nothing_is_reported_without_permission_to_list(monkeypatch: pytest.MonkeyPatch) -> None:

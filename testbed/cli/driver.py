@@ -1,0 +1,86 @@
+"""driver: driver files, before anything is judged. Parses, calls onboarding, prints."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from testbed import bringup
+from testbed.bringup import Testbed
+from testbed.cli import options
+from testbed.errors import UsageError
+from testbed.models.config import effective
+from testbed.onboarding.checks.all_checks import check_on
+from testbed.onboarding.checks.file_findings import file_findings
+from testbed.onboarding.checks.finding import Finding, error_of, shown, with_lines
+from testbed.progress import Progress
+from testbed.waiting import set_patience
+
+
+@click.group()
+def group() -> None:
+    """Check a driver file, and show what it lets the suites judge."""
+
+
+@group.command()
+@click.argument("file", metavar="NAME|FILE")
+@click.option("--testbed", metavar="NAME", help="A testbed that is up. Without it, one is made and removed again.")
+@click.option("--offline", is_flag=True, help="Check only the file and the files that it names, without a cluster.")
+@options.testbed
+@options.patience
+@options.output_format
+def check(file: str, testbed: str | None, offline: bool, patience: float, output: str, **flags: Any) -> None:
+    """Check a driver file: its keys, then its names in a cluster, then its probe with a first device on each node.
+
+    Exits with 2 if the file is wrong, and with 1 if the driver is.
+    """
+    set_patience(patience)
+    path = _path(file)
+    found, findings = file_findings(path, flags["kubernetes"] or "")
+    if found and not findings and not offline:
+        with _testbed(testbed, {**flags, "driver": file}) as up:
+            findings = check_on(up, found)
+    _report(with_lines(findings, path), path, output, offline=offline)
+
+
+def _path(file: str) -> Path:
+    path = effective(None, {"driver": file}).driver
+    if path is None:
+        raise UsageError(f"{file} is no driver file", hint="name a file, or fake-gpu")
+    return path
+
+
+@contextmanager
+def _testbed(name: str | None, flags: Mapping[str, Any]) -> Iterator[Testbed]:
+    """Yield the testbed of that name, or a new one that is removed again."""
+    if name is not None:
+        yield bringup.attach(name)
+        return
+    config = options.configuration(flags)
+    config = replace(config, name=f"check-{secrets.token_hex(3)}") if config.name == "default" else config
+    progress = Progress()
+    made = bringup.bring_up(config, progress, ephemeral=True)
+    try:
+        yield made
+    finally:
+        bringup.tear_down(made.name, progress)
+
+
+def _report(findings: Sequence[Finding], path: Path, output: str, *, offline: bool) -> None:
+    """Print all findings and end with the exit code of the gravest."""
+    if output == "json":
+        options.print_json([asdict(each) for each in findings])
+    else:
+        for each in findings:
+            click.echo(each.describe(path))
+    error = error_of(findings, path)
+    if error:
+        raise error if output != "json" else SystemExit(error.exit_code)
+    if output != "json":
+        click.echo(f"{shown(path)} {'is valid' if offline else 'matches the driver'}")

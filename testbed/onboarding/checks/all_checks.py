@@ -1,0 +1,49 @@
+"""The checks of a driver file in a cluster. Each returns findings as data; a command prints them or raises them as one error."""
+
+from __future__ import annotations
+
+import secrets
+
+from testbed import folders
+from testbed.bringup import Testbed
+from testbed.drivers.name_checks import wrong_names
+from testbed.images.basics import WORKLOAD
+from testbed.models.driver_file import DriverFile, load_companions
+from testbed.onboarding.checks.finding import Blame, Finding
+from testbed.onboarding.checks.trial_findings import findings_of
+from testbed.onboarding.checks.trials import try_devices
+from testbed.providers.base import Capability
+from testbed.vocabulary.world import World
+
+
+def world_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> World:
+    """Return what the vocabulary needs to use a testbed's devices. Objects get the label of the process, to be found if it is killed."""
+    return World(
+        testbed.owner,
+        testbed.kube,
+        driver_file,
+        folders.data("manifests") / "suites",
+        testbed.config.images.workload or WORKLOAD.reference,
+        process or f"{secrets.token_hex(4)}-check",
+        load_companions(driver_file),
+        testbed.cluster,
+        testbed.kept_nodes,
+    )
+
+
+def check_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> list[Finding]:
+    """Return all findings in a cluster. Devices are only tried if all names exist, and the testbed may create pods."""
+    names = check_names(testbed, driver_file)
+    if names or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
+        return names
+    return check_devices(world_on(testbed, driver_file, process))
+
+
+def check_names(testbed: Testbed, driver_file: DriverFile) -> list[Finding]:
+    """Return the names of the driver file that do not exist in the cluster."""
+    return [Finding(Blame.FILE, each.what, each.key) for each in wrong_names(testbed.kube, driver_file)]
+
+
+def check_devices(world: World) -> list[Finding]:
+    """Use one device of each ordinary class on each node, with and without a claim, and return what is wrong."""
+    return findings_of(try_devices(world), world.driver_file)

@@ -1,0 +1,58 @@
+"""What a container has, whatever the probe of the driver file looks at. Used by `trials` and `driver init`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_SEPARATOR = "\x1e"
+_IGNORED = ("HOSTNAME",)  # differs in every pod
+# Sections: variables (line breaks in values are replaced), mount points, device nodes, network interfaces, CPUs and memory nodes.
+_SCRIPT = r"""
+tr '\n\0' '\1\n' </proc/self/environ; printf '\036'
+cut -d' ' -f5 /proc/self/mountinfo; printf '\036'
+find /dev -type c -o -type b; printf '\036'
+ls /sys/class/net; printf '\036'
+grep -E '^(Cpus|Mems)_allowed_list' /proc/self/status
+"""
+COMMAND = ("sh", "-c", _SCRIPT)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a container has. Values of variables may be secrets: messages name variables, but never show values."""
+
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mounts: frozenset[str] = frozenset()
+    device_nodes: frozenset[str] = frozenset()
+    interfaces: frozenset[str] = frozenset()
+    cpus: frozenset[str] = frozenset()
+
+    def additions_to(self, plain: Contents) -> tuple[str, ...]:
+        """Return what differs from a container without a claim, in words: `environment variable ACME_GPU_0`."""
+        return tuple(self._additions_to(plain))
+
+    def _additions_to(self, plain: Contents) -> Iterator[str]:
+        changed = (name for name, value in self.variables.items() if plain.variables.get(name) != value)
+        yield from (f"environment variable {name}" for name in sorted(changed))
+        sets = (
+            ("device node", self.device_nodes, plain.device_nodes),
+            ("mount", self.mounts, plain.mounts),
+            ("network interface", self.interfaces, plain.interfaces),
+        )
+        for word, mine, others in sets:
+            yield from (f"{word} {each}" for each in sorted(mine - others))
+        yield from (f"other {each.replace(chr(9), ' ')}" for each in sorted(self.cpus - plain.cpus))
+
+
+def read(output: str) -> Contents:
+    """Return what COMMAND printed. A section that its image cannot print is empty."""
+    variables, mounts, nodes, interfaces, cpus = (*output.split(_SEPARATOR), "", "", "", "", "")[:5]
+    pairs = (line.partition("=") for line in variables.splitlines() if "=" in line)
+    return Contents(
+        {name: value.replace("\1", "\n") for name, _, value in pairs if name not in _IGNORED},
+        frozenset(mounts.split()),
+        frozenset(nodes.split()),
+        frozenset(interfaces.split()),
+        frozenset(cpus.splitlines()),
+    )

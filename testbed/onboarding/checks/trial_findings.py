@@ -1,0 +1,99 @@
+"""Judge what first devices did on each node: is the driver file wrong, or the driver? Pure; `trials` observes.
+
+The driver file is blamed only if the driver did something that the probe does not show on any node. A driver that refuses, stays
+silent, or adds nothing to a container has failed a requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from testbed.models.driver_file import DriverFile
+from testbed.onboarding.checks.finding import Blame, Finding
+from testbed.onboarding.checks.trials import Cause, FailedTrial, Trial
+from testbed.vocabulary.pods.probe_command import NOT_STARTED
+from testbed.vocabulary.pods.probe_results import ProbeResult
+
+_FIRST = "CLAIM-001"  # a pod runs with a claim, and its container sees the device
+_BLAMES = {
+    Cause.DRIVER: Blame.DRIVER,
+    Cause.ENVIRONMENT: Blame.ENVIRONMENT,
+    Cause.UNKNOWN: Blame.UNTRIED,
+    Cause.NO_DEVICE: Blame.UNTRIED,
+}
+_SHOWN = 4
+
+
+def findings_of(trials: Sequence[Trial | FailedTrial], driver_file: DriverFile) -> list[Finding]:
+    """Return what is wrong, for each ordinary class."""
+    failed = [_failed(each) for each in trials if isinstance(each, FailedTrial)]
+    seen = [each for each in trials if isinstance(each, Trial)]
+    classes = driver_file.devices.classes
+    return [
+        *failed,
+        *(
+            found
+            for each in classes
+            for found in _of_class([trial for trial in seen if trial.device_class == each], driver_file)
+        ),
+    ]
+
+
+def _of_class(seen: Sequence[Trial], driver_file: DriverFile) -> Iterator[Finding]:
+    blind = [each for each in seen if each.shows_nothing_new]
+    if not blind:
+        return
+    if len(blind) < len(seen) or not any(each.additions for each in blind) or _are_published(blind, driver_file):
+        yield from map(_by_driver, blind)
+    else:
+        yield _by_file(blind[0], driver_file)
+
+
+def _failed(trial: FailedTrial) -> Finding:
+    blame = _BLAMES[trial.cause]
+    requirement = _FIRST if blame is Blame.DRIVER else ""
+    return Finding(blame, f"{_named(trial)} could not be used: {trial.why}", requirement=requirement)
+
+
+def _are_published(trials: Sequence[Trial], driver_file: DriverFile) -> bool:
+    """Return True if the containers themselves have published devices, so that the driver did not keep them from the pods without a claim.
+
+    A command may list devices of the node that its container cannot use.
+    """
+    if driver_file.probe.command:
+        return False
+    return all(each.with_claim.ids and each.with_claim.ids <= each.published for each in trials)
+
+
+def _by_driver(trial: Trial) -> Finding:
+    """Return the finding that the driver did too little: the claim was prepared, and made no difference."""
+    added = _listed(trial.additions)
+    ids = ", ".join(sorted(trial.with_claim.ids))
+    difference = f"the claim adds {added}" if added else "the claim adds nothing to the container"
+    both = f", and a container without a claim sees {ids} too" if ids else ""
+    what = f"{_named(trial)} was prepared, but makes no difference to the probe: {difference}{both}"
+    return Finding(Blame.DRIVER, what, requirement=_FIRST)
+
+
+def _by_file(trial: Trial, driver_file: DriverFile) -> Finding:
+    """Return the finding that the probe does not show what the driver did."""
+    seen, probe = trial.with_claim, driver_file.probe
+    added = f"the claim adds {_listed(trial.additions)}"
+    if seen.code in NOT_STARTED:
+        error = (seen.errors or seen.printed).strip() or f"exit code {seen.code}"
+        return Finding(Blame.FILE, f"the program could not be started in a container: {error}; {added}", probe.key)
+    result = ProbeResult(
+        f"on {trial.node}", "with a device", seen.printed, probe.pattern, code=seen.code, errors=seen.errors
+    )
+    shows = f"shows {', '.join(sorted(seen.ids))}" if seen.ids else "shows no device"
+    what = f"{_named(trial)} was prepared, but the probe {shows} in its container and in one without a claim"
+    return Finding(Blame.FILE, f"{what}; {result.summary}; {added}", probe.key)
+
+
+def _named(trial: Trial | FailedTrial) -> str:
+    return f"a device of class {trial.device_class} on {trial.node}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more

@@ -1,0 +1,188 @@
+"""Allocate and prepare one device on each node, and run the probe in a pod with and in one without the claim.
+
+Used by `driver check`, `driver init` and at the start of a run. It judges nothing: `trial_findings` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from testbed.errors import TestbedError, WaitTimeout
+from testbed.kube.client import Object
+from testbed.models.names import value_of
+from testbed.onboarding.checks import contents
+from testbed.onboarding.checks.contents import Contents
+from testbed.vocabulary.observing import queries
+from testbed.vocabulary.observing.diagnosis import describe_pod, lacks_devices, occurrences
+from testbed.vocabulary.observing.observation import StateUnreachable
+from testbed.vocabulary.observing.prepare_errors import read_prepare_error
+from testbed.vocabulary.pods import pod_states
+from testbed.vocabulary.pods.probe_command import in_container
+from testbed.vocabulary.scenario import Scenario, new_scenario
+from testbed.vocabulary.world import World
+from testbed.waiting import Budget, NotYet, eventually
+
+NAME = "check"  # of the namespace, in the place of a requirement
+_CONTAINER = "workload"
+_RUN = Budget("first pods run", 20, "on a local testbed two seconds; the kubelet repeats a failed prepare after 10 s")
+_FREED = Budget("devices are free", 5, "the scheduler tries again as soon as a claim is deallocated")
+_REPEATED = 2  # refusals after which a driver is believed: the kubelet has tried again
+
+
+class Cause(enum.StrEnum):
+    """What kept a pod of a trial from running."""
+
+    DRIVER = "driver"
+    ENVIRONMENT = "environment"
+    NO_DEVICE = "no-device"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the probe printed in a container, what it shows of devices, and what else the container has."""
+
+    ids: frozenset[str]
+    printed: str
+    code: int
+    errors: str
+    contents: Contents
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What containers with and without a device of a class have on a node.
+
+    `published` are the identities, or the names if the probe shows names, of the devices that a container on this node may see.
+    """
+
+    device_class: str
+    node: str
+    with_claim: Seen
+    without: Seen
+    published: frozenset[str] = frozenset()
+
+    @property
+    def shows_nothing_new(self) -> bool:
+        """Return True if the probe shows the same devices in both containers."""
+        return self.with_claim.ids == self.without.ids
+
+    @property
+    def additions(self) -> tuple[str, ...]:
+        """Return what the claim added to its container, in words."""
+        return self.with_claim.contents.additions_to(self.without.contents)
+
+
+@dataclass(frozen=True)
+class FailedTrial:
+    """A trial without containers to compare, and why."""
+
+    device_class: str
+    node: str
+    cause: Cause
+    why: str
+
+
+def try_devices(world: World, nodes: Sequence[str] = ()) -> list[Trial | FailedTrial]:
+    """Try one device of each ordinary class on each of the nodes (default: all expected ones), and remove everything again."""
+    tried_on = sorted(nodes or world.nodes)
+    own = replace(world, manifests=Path(__file__).parent)
+    return [trial for each in world.driver_file.devices.classes for trial in _try_class(own, each, tried_on)]
+
+
+def _try_class(world: World, device_class: str, nodes: Sequence[str]) -> list[Trial | FailedTrial]:
+    with new_scenario(world, NAME) as scenario:
+        scenario.apply("trial.yaml", device_class=device_class, nodes=list(nodes))
+        _wait(scenario)
+        with ThreadPoolExecutor(max_workers=min(16, len(nodes))) as pool:
+            return list(
+                pool.map(lambda number: _trial(scenario, device_class, number, nodes[number]), range(len(nodes)))
+            )
+
+
+def _wait(scenario: Scenario) -> None:
+    """Wait until each pod runs, or shows why it does not."""
+    with contextlib.suppress(WaitTimeout):
+        eventually(lambda: _check(scenario, patient=False), "the first pods", _RUN, longest_pause=0.2)
+        eventually(lambda: _check(scenario, patient=True), "free devices", _FREED, longest_pause=0.5)
+
+
+def _check(scenario: Scenario, *, patient: bool) -> None:
+    """Raise NotYet while a pod may still run. A pod without a device is waited for only if `patient`."""
+    kube = scenario.world.kube
+    waiting = [each for each in kube.list("v1", "Pod", scenario.namespace) if not _runs(each)]
+    refused = _refused(kube.list("v1", "Event", scenario.namespace)) if waiting else ()
+    undecided = [
+        each for each in waiting if each["metadata"]["name"] not in refused and (patient or not lacks_devices(each))
+    ]
+    if undecided:
+        raise NotYet("; ".join(map(describe_pod, undecided)))
+
+
+def _refused(events: Sequence[Object]) -> set[str]:
+    """Return the pods whose claims the driver refused, also at the second attempt."""
+    return {
+        str(each["involvedObject"]["name"])
+        for each in events
+        if (error := read_prepare_error(each)) and error.is_refusal and occurrences(each) >= _REPEATED
+    }
+
+
+def _runs(pod: Object) -> bool:
+    try:
+        pod_states.running(pod)
+    except (NotYet, StateUnreachable):
+        return False
+    return True
+
+
+def _trial(scenario: Scenario, device_class: str, number: int, node: str) -> Trial | FailedTrial:
+    names = {kind: f"{kind}-{number}" for kind in ("without", "with")}
+    for name in names.values():
+        pod = scenario.pod(name).object
+        if not _runs(pod):
+            return FailedTrial(device_class, node, *_why(scenario.world, pod))
+    try:
+        seen = _seen(scenario, names["with"]), _seen(scenario, names["without"])
+        return Trial(device_class, node, *seen, published=_published(scenario.world, node))
+    except TestbedError as lost:
+        return FailedTrial(device_class, node, Cause.ENVIRONMENT, str(lost))
+
+
+def _why(world: World, pod: Object) -> tuple[Cause, str]:
+    """Return why a pod does not run. One without a claim needs nothing of the driver, unless that acts on sandboxes."""
+    found = queries.diagnose_pod(world, pod["metadata"]["namespace"], pod["metadata"]["name"], pod)
+    seen = "; ".join(filter(None, [found.cause, *found.warnings[-1:], describe_pod(pod)]))
+    if lacks_devices(pod):
+        return Cause.NO_DEVICE, seen
+    if found.by_environment:
+        return Cause.ENVIRONMENT, seen
+    return (Cause.DRIVER if found.by_driver else Cause.UNKNOWN), seen
+
+
+def _seen(scenario: Scenario, pod: str) -> Seen:
+    probe, kube = scenario.world.driver_file.probe, scenario.world.kube
+    answer = kube.exec_unchecked(scenario.namespace, pod, in_container(probe.argv), container=_CONTAINER)
+    other = kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=_CONTAINER)
+    ids = frozenset(probe.ids(answer.stdout))
+    return Seen(ids, answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
+
+
+def _published(world: World, node: str) -> frozenset[str]:
+    """Return what the probe can show of the devices that the slices have for this node."""
+    file = world.driver_file
+    devices = [
+        device
+        for each in world.slices()
+        if (each["spec"].get("nodeName") or node) == node
+        for device in each["spec"].get("devices") or ()
+    ]
+    if file.probe.shows_names:
+        return frozenset(str(each["name"]) for each in devices)
+    values = (value_of(file.identity_attribute, each.get("attributes") or {}, file.driver) for each in devices)
+    return frozenset(str(next(iter(each.values()))) for each in values if each)
