@@ -97,8 +97,9 @@ class DriverSpec(Strict):
 
     @model_validator(mode="after")
     def _needs_an_attribute_for_ids(self) -> DriverSpec:
-        if self.probe.shows_ids and not self.devices.identity:
-            raise ValueError("has a group id in probe, but no devices.identity to compare it with")
+        for key, probe in {"probe": self.probe, "probe.without": self.probe.without}.items():
+            if probe and probe.shows_ids and not self.devices.identity:
+                raise ValueError(f"has a group id in {key}, but no devices.identity to compare it with")
         return self
 
     @model_validator(mode="after")

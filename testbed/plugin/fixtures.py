@@ -42,8 +42,8 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     """Return what the vocabulary needs to know about this run."""
     context = pytestconfig.stash[CONTEXT]
     manifests = folders.data("manifests") / "suites"
-    image = testbed.config.images.workload or WORKLOAD.reference
     driver_file = load_driver_file(context.driver_file)
+    image = driver_file.probe.image or testbed.config.images.workload or WORKLOAD.reference
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
     companions = load_companions(driver_file)
     facts = (testbed.cluster, testbed.kept_nodes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -58,6 +59,8 @@ class FakeKube:
             return copy.deepcopy(manifest)
         made = copy.deepcopy(manifest)
         made["metadata"].setdefault("namespace", "default")
+        before = self.objects.get(_key(made), {"metadata": {}})["metadata"]
+        made["metadata"].setdefault("uid", before.get("uid") or str(uuid.uuid4()))
         self.objects[_key(made)] = {**self.objects.get(_key(made), {}), **made}
         self.react(self)
         return copy.deepcopy(made)

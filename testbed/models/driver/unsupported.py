@@ -10,8 +10,6 @@ from testbed.models.document import Location
 if TYPE_CHECKING:
     from testbed.models.driver_file import DriverSpec
 
-_USE_COMMAND = "use command and lines, or env"
-
 
 class UnsupportedKey(NamedTuple):
     """A key that this version cannot act on, and what to do."""
@@ -28,17 +26,10 @@ def unsupported_keys(spec: DriverSpec) -> Iterator[UnsupportedKey]:
 
 
 def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
-    install, probe = spec.install, spec.probe
+    install = spec.install
     return {
         "install.process": (install and install.process, "use manifests"),
         "install.previous": (install and install.previous, "remove it"),
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
-        "probe.deviceNode": (probe.device_node, _USE_COMMAND),
-        "probe.mount": (probe.mount, _USE_COMMAND),
-        "probe.networkInterface": (probe.network_interface, _USE_COMMAND),
-        "probe.cpuset": (probe.cpuset, _USE_COMMAND),
-        "probe.metadata": (probe.metadata, _USE_COMMAND),
-        "probe.image": (probe.image, "use a command that busybox has"),
-        "probe.without": (probe.without, "remove it"),
         "budgets": (spec.budgets, "remove it"),
     }

@@ -12,13 +12,15 @@ from testbed.drivers.missing import missing_devices
 from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
+from testbed.models.driver.probe import Observation
 from testbed.process import Completed
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet, NothingToCompare
-from testbed.vocabulary.claims import Claim
+from testbed.vocabulary.claims import Claim, allocated
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
 from testbed.vocabulary.pods.pod_states import Check
+from testbed.vocabulary.pods.probe_answers import Answer, from_count, from_exit_code, from_set
 from testbed.vocabulary.pods.probe_command import NOT_STARTED, in_container
 from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Settings
 from testbed.vocabulary.world import RESOURCE, World
@@ -96,22 +98,41 @@ class Container:
 
     @property
     def seen_devices(self) -> SeenDevices:
-        """Return the devices that the driver file's probe finds in the running container, whatever its exit code is."""
-        answer = self._answer(self.pod.world.driver_file.probe.argv, "spec.probe")
-        return self._found_in(answer.stdout, answer)
+        """Return the devices that the driver file's probe finds in the running container, whatever its exit code is.
+
+        In a container without devices this is `probe.without`, if the driver file has it.
+        """
+        probe = self.pod.world.driver_file.probe
+        return self._seen_through(probe.of_others if probe.without and not self._allocated else probe)
+
+    @property
+    def reachable_devices(self) -> SeenDevices:
+        """Return the devices that the probe for containers without a claim finds in the running container, which may have a claim."""
+        return self._seen_through(self.pod.world.driver_file.probe.of_others)
+
+    def _seen_through(self, probe: Observation) -> SeenDevices:
+        answer = self._answer(probe.argv, "spec.probe", probe.program)
+        return self._found_in(probe, answer.stdout, answer)
+
+    @property
+    def _allocated(self) -> frozenset[Device]:
+        """Return the container's devices of this driver."""
+        return self._own(self.devices | self.extended_devices)
 
     @property
     def printed_devices(self) -> SeenDevices:
         """Return the devices in the log of a container whose command is the driver file's probe, also after it has ended."""
         printed = self.pod.world.kube.logs(self.pod.namespace, self.pod.name, container=self.name)
-        return self._found_in(printed, Completed((), 0, printed, ""))
+        return self._found_in(self.pod.world.driver_file.probe, printed, Completed((), 0, printed, ""))
 
     @property
     def settings(self) -> Settings:
         """Return the settings (one, other) that the driver file's command finds in the running container."""
         known = self.pod.world.driver_file.configuration
         command = known.command if known else ()
-        answer = self._answer(command, "spec.configuration.command") if command else Completed((), 0, "", "")
+        answer = (
+            self._answer(command, "spec.configuration.command", command[0]) if command else Completed((), 0, "", "")
+        )
         printed = (self.pod.name, self.name, answer.stdout)
         result = ProbeResult(*printed, matches="", of_settings=True, code=answer.code, errors=answer.stderr)
         self.pod.world.probe_results.keep(self.pod.namespace, result)
@@ -190,7 +211,7 @@ class Container:
         self.pod.should(f"have its container {self.name} restarted", check, budgets.RESTARTED)
         return self
 
-    def _answer(self, command: Sequence[str], key: str) -> Completed:
+    def _answer(self, command: Sequence[str], key: str, program: str) -> Completed:
         """Run a command of the driver file and return its answer. Raise UsageError if it could not be started although it has a device.
 
         In a container without devices this is an answer too: the driver may add the program together with the device.
@@ -200,7 +221,7 @@ class Container:
         if answer.code in NOT_STARTED and (self.devices or self.extended_devices):
             shown = (answer.stderr or answer.stdout).strip() or f"exit code {answer.code}"
             raise UsageError(
-                f"{command[0]} of {key} could not be started in container {name} of pod {self.pod.name}: {shown}",
+                f"{program} of {key} could not be started in container {name} of pod {self.pod.name}: {shown}",
                 hint=f"the image lacks the program, or the driver did not add it to the container: check {key} of the driver file",
             )
         return answer
@@ -208,21 +229,64 @@ class Container:
     def _output(self, command: Sequence[str]) -> str:
         return self.pod.world.kube.exec(self.pod.namespace, self.pod.name, list(command), container=self.name)
 
-    def _found_in(self, text: str, answer: Completed) -> SeenDevices:
-        """Return the devices in the output. Wait for their slices, which the driver may be publishing again, or raise DriverFailed."""
-        pattern = self.pod.world.driver_file.probe.pattern
-        result = ProbeResult(self.pod.name, self.name, text, pattern, code=answer.code, errors=answer.stderr)
+    def _found_in(self, probe: Observation, text: str, ended: Completed) -> SeenDevices:
+        """Return the devices in the output, and keep it for the evidence."""
+        result = ProbeResult(self.pod.name, self.name, text, probe.pattern, code=ended.code, errors=ended.stderr)
         probe_results, namespace = self.pod.world.probe_results, self.pod.namespace
         probe_results.keep(namespace, result)
+        if probe.shows == "device":
+            devices = self._own(device_metadata.devices_in(text))
+        elif self._names_devices(probe):
+            devices = self._named(probe, text)
+        else:
+            answer = Answer(frozenset(probe.ids(text)), self._allocated)
+            result = replace(result, answer=answer, pod_uid=str(self.pod.object["metadata"]["uid"]))
+            devices = self._compared(probe, answer)
+        return SeenDevices([probe_results.keep(namespace, replace(result, devices=devices))])
+
+    def _names_devices(self, probe: Observation) -> bool:
+        return probe.shows in ("id", "name") or bool(probe.cpuset and self.pod.world.driver_file.identity_attribute)
+
+    def _named(self, probe: Observation, text: str) -> frozenset[Device]:
+        """Return the devices that the output names. Wait for their slices, which the driver may publish again, or raise DriverFailed."""
+        if probe.cpuset and not self._allocated:
+            return self._cpus_of_claims(probe, text)
         expected = f"the devices in container {self.name} of pod {self.pod.name} to be published"
         try:
-            devices = eventually(lambda: self._published(text), expected, budgets.REPUBLISHED)
-            return SeenDevices([probe_results.keep(namespace, replace(result, devices=devices))])
+            return eventually(lambda: self._published(probe, text), expected, budgets.REPUBLISHED)
         except WaitTimeout as late:
             world, node = self.pod.world, self.pod.node
             lacking = [*missing_devices(world.kube, world.driver_file, [node])] if world.slices() else []
             cause = "".join(f"\n  likely cause: {each} any more" for each in lacking)
             raise DriverFailed(f"{late.last_seen}{cause}", hint="" if lacking else self._hint()) from late
+
+    def _cpus_of_claims(self, probe: Observation, text: str) -> frozenset[Device]:
+        """Return the allocated devices among the CPUs of a container without devices: all pods share those that no claim has."""
+        claims = self.pod.world.kube.list(RESOURCE, "ResourceClaim")
+        allocated_now = frozenset(device for each in claims for device in allocated(each))
+        shown = probe.ids(text)
+        known = self._known(probe, shown)
+        return frozenset(known[each] for each in shown if each in known) & allocated_now
+
+    def _compared(self, probe: Observation, answer: Answer) -> frozenset[Device]:
+        """Return the devices behind an answer that names none, by what containers on the same node show."""
+        driver = self.pod.world.driver_file.driver
+        if probe.shows == "exit code":
+            return from_exit_code(answer, driver)
+        return from_count(answer, driver) if probe.shows == "count" else from_set(answer, self._others(), driver)
+
+    def _others(self) -> list[Answer]:
+        """Return the answers of other containers that still run on the node."""
+        pods = self.pod.world.kube.list("v1", "Pod", self.pod.namespace)
+        here = {each["metadata"]["uid"] for each in pods if each["spec"].get("nodeName") == self.pod.node}
+        results = self.pod.world.probe_results.of(self.pod.namespace)
+        me = (self.pod.name, self.name)
+        return [
+            each.answer for each in results if each.answer and each.pod_uid in here and (each.pod, each.container) != me
+        ]
+
+    def _own(self, devices: frozenset[Device]) -> frozenset[Device]:
+        return frozenset(each for each in devices if each.driver == self.pod.world.driver_file.driver)
 
     def _hint(self) -> str:
         """Return what to check if a container shows a device that is not published."""
@@ -234,10 +298,10 @@ class Container:
             f"check spec.driver of the driver file: this driver publishes no ResourceSlice; drivers that do: {others}"
         )
 
-    def _published(self, text: str) -> frozenset[Device]:
-        world, probe = self.pod.world, self.pod.world.driver_file.probe
+    def _published(self, probe: Observation, text: str) -> frozenset[Device]:
+        world = self.pod.world
         found = probe.ids(text)
-        known = self._known(found)
+        known = self._known(probe, found)
         missing = sorted(set(found) - set(known))
         if missing:
             identity = "name" if probe.shows_names else world.driver_file.identity_attribute
@@ -248,10 +312,10 @@ class Container:
             )
         return frozenset(known[each] for each in found)
 
-    def _known(self, shown: Sequence[str]) -> dict[str, Device]:
+    def _known(self, probe: Observation, shown: Sequence[str]) -> dict[str, Device]:
         """Return the published devices by what the probe shows: their names or their identities."""
         world, file = self.pod.world, self.pod.world.driver_file
-        if file.probe.shows_names:
+        if probe.shows_names:
             return devices_by_name(world.slices(), file.driver, self.pod.node, shown)
         node = "" if file.is_identity_unique else self.pod.node
         return devices_by_attribute(world.slices(), file.driver, file.identity_attribute, node)

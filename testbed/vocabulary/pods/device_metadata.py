@@ -74,6 +74,13 @@ def read(text: str, path: str) -> Metadata:
     raise DriverFailed(f"{path} in the container has no object of {' or '.join(_KNOWN)}\n  last seen: {found}")
 
 
+def devices_in(text: str) -> frozenset[Device]:
+    """Return the devices in all files of a container, one after the other. Raise DriverFailed if a file is invalid."""
+    path = f"{FOLDER}/…"
+    known = (each for each in _stream(text, path) if isinstance(each, dict) and each.get("apiVersion") in _KNOWN)
+    return frozenset(device for each in known for device in _checked(Metadata(each), path).devices)
+
+
 def _stream(text: str, path: str) -> Iterator[object]:
     decoder, rest = json.JSONDecoder(), text.strip()
     while rest:

@@ -13,6 +13,7 @@ from typing import Self, TypeGuard
 
 from testbed.drivers.published.slices import Device
 from testbed.vocabulary.checked_sets import CheckedSet
+from testbed.vocabulary.pods.probe_answers import Answer
 
 _DENIED = ("permission denied", "operation not permitted")
 _AS_USER = "; it was denied access, so it may need asRoot: true in spec.probe"
@@ -53,6 +54,8 @@ class ProbeResult:
     of_settings: bool = False  # printed by the command of spec.configuration, which shows no devices
     code: int = 0  # the exit code, unless the probe was the command of its container
     errors: str = ""  # its standard error
+    pod_uid: str = ""
+    answer: Answer | None = None  # if it names no devices, so that it is compared with those of other containers
 
     def __str__(self) -> str:
         return f"container {self.container} of pod {self.pod}"

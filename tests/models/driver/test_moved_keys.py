@@ -74,12 +74,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
             "[gpu.dra-testbed.example, b.example]",
             "spec.devices.classes: is not supported by this version; use one class",
         ),
-        ("    command: [env]", "    image: a\n    command: [env]", "spec.probe.image: is not supported"),
-        (
-            "    command: [env]",
-            "    without: {command: [a]}\n    command: [env]",
-            "spec.probe.without: is not supported",
-        ),
         ("  devices:", "  budgets: {prepareP99: 2s}\n  devices:", "spec.budgets: is not supported"),
     ],
 )

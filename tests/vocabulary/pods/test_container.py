@@ -127,7 +127,8 @@ def test_a_probe_that_cannot_be_started_shows_nothing_in_a_container_without_dev
 
 
 @pytest.mark.parametrize(
-    "argv", [("ls", "/no/such/file*"), ("sh", "-c", "echo $0; exit 3"), ("false",), ("echo", "$HOME")]
+    "argv",
+    [("ls", "/no/such/file*"), ("sh", "-c", "echo $0; exit 3"), ("false",), ("echo", "$HOME"), ("echo", "$$ $(A) $$$")],
 )
 def test_the_command_of_a_container_succeeds_with_any_answer(argv: tuple[str, ...]) -> None:
     expanded = [word.replace("$$", "$") for word in as_container(argv)]  # as Kubernetes does
