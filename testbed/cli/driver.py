@@ -12,13 +12,18 @@ from typing import Any
 import click
 
 from testbed import bringup
+from testbed.binaries.lock import minors
 from testbed.bringup import Testbed
 from testbed.cli import options
+from testbed.conformance import profiles
 from testbed.errors import UsageError
 from testbed.models.config import effective
+from testbed.models.driver_file import load_driver_file
+from testbed.models.requirement_enums import Subject
 from testbed.onboarding.checks.all_checks import check_on
 from testbed.onboarding.checks.file_findings import file_findings
 from testbed.onboarding.checks.finding import Finding, error_of, shown, with_lines
+from testbed.onboarding.preview import Preview, count_levels, preview
 from testbed.progress import Progress
 from testbed.waiting import set_patience
 
@@ -47,6 +52,41 @@ def check(file: str, testbed: str | None, offline: bool, patience: float, output
         with _testbed(testbed, {**flags, "driver": file}) as up:
             findings = check_on(up, found)
     _report(with_lines(findings, path), path, output, offline=offline)
+
+
+@group.command()
+@click.argument("file", metavar="NAME|FILE")
+@options.kubernetes
+@options.feature_gate
+@click.option(
+    "--profile", metavar="smoke|core|full", default=profiles.CORE, show_default=True, help="The requirements."
+)
+@options.output_format
+def show(file: str, kubernetes: str | None, feature_gates: Mapping[str, bool], profile: str, output: str) -> None:
+    """Show what a run would judge, and why not the rest. Needs no cluster: a cluster may still lack an ability.
+
+    `dra-testbed run --plan` also takes an existing cluster into account.
+    """
+    found = preview(load_driver_file(_path(file)), kubernetes or minors()[0], profile, feature_gates)
+    if output == "json":
+        options.print_json(found.as_data())
+        return
+    _print_preview(found)
+
+
+def _print_preview(found: Preview) -> None:
+    classes = ", ".join(found.driver_file.devices.classes)
+    click.echo(f"{found.driver_file.driver}, {classes}; profile {found.profile}, Kubernetes {found.kubernetes}\n")
+    for name, state, key in found.features:
+        click.echo(f"{state:<7} {name}" + (f" ({key})" if state != "yes" else ""))
+    for about in Subject:
+        judged, reasons = found.judged(about), found.reasons(about)
+        if judged or reasons:
+            click.echo(f"\nabout the {about}: {count_levels(judged)} will be judged")
+        for reason, choices in reasons.items():
+            click.echo(
+                f"  not {count_levels(choices)}: {reason}\n    {' '.join(each.requirement.id for each in choices)}"
+            )
 
 
 def _path(file: str) -> Path:

@@ -45,12 +45,12 @@ _name = click.option("--name", help="The testbed's name. [default: default; for 
 _provider = click.option(
     "--provider", metavar="local|kind|existing", help="What makes or finds the cluster. [default: local]"
 )
-_kubernetes = click.option(
+kubernetes = click.option(
     "--kubernetes", metavar="VERSION", help="Minor (1.37) or patch (1.37.1). [default: the newest]"
 )
 _nodes = click.option("--nodes", type=int, metavar="N", help="Worker nodes, 1 to 64. [default: 2]")
 _hardware = click.option("--hardware", metavar="NAME|FILE", help="The hardware that the fake driver pretends to have.")
-_feature_gate = click.option(
+feature_gate = click.option(
     "--feature-gate", "feature_gates", multiple=True, metavar="K=V", callback=_gates, help="A feature gate; repeatable."
 )
 _runtime_config = click.option(
@@ -88,7 +88,7 @@ _binaries_from = click.option(
 def testbed(command: Command) -> Command:
     """Add all options that describe a new testbed, except for its driver."""
     all_of_them = (
-        _config, _name, _provider, _kubernetes, _kubelet, _nodes, _hardware, _feature_gate, _runtime_config,
+        _config, _name, _provider, kubernetes, _kubelet, _nodes, _hardware, feature_gate, _runtime_config,
         _node_image, _kubeconfig, _context, _allow, _reboot_command, _workload_image, _driver_image, _binaries_from,
     )  # fmt: skip
     for option in reversed(all_of_them):
