@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,11 @@ def make_up_devices(parts: Parts) -> Parts:
 def know_devices_by_name(parts: Parts) -> Parts:
     """A device of another node is replaced by the device of this node with the same name."""
     return _with_inventory(parts, _IgnorePools)
+
+
+def lost_devices_shift_names(parts: Parts) -> Parts:
+    """Devices are counted: if one is lost, each name after it means the next device."""
+    return _with_inventory(parts, _CountDevices)
 
 
 class MisreadClaims(Driver):
@@ -151,6 +157,14 @@ class _IgnorePools(Inventory):
         return super().find(self.pool, name)
 
 
+class _CountDevices(Inventory):
+    def find(self, pool: str, name: str) -> Device:
+        kind, _, number = name.rpartition("-")
+        present = [each for each in self.devices if re.fullmatch(rf"{re.escape(kind)}-\d+", each.name)]
+        found = super().find(pool, name)
+        return present[int(number) % len(present)] if found in present else found
+
+
 class _IgnoreCounters(Inventory):
     def consumption(self, _pool: str, _name: str) -> tuple[CounterConsumption, ...]:
         return ()
@@ -178,6 +192,7 @@ ALL = (
     KnowClaimsByName,
     make_up_devices,
     know_devices_by_name,
+    lost_devices_shift_names,
     TakeDevicesOfOtherDrivers,
     LeavesOutUnknownDevices,
     RemembersTheFirstAllocation,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from fake_driver.errors import ClaimRefused
 from fake_driver.mutants.claims import MisreadClaims, alter_allocation
 from fake_driver.preparing import opaque_configuration
 from fake_driver.preparing.caller import PATIENT, Caller
-from fake_driver.preparing.claims import ClaimRef, Object
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, Object
 from fake_driver.preparing.driver import Driver, PreparedDevice
 from fake_driver.preparing.opaque_configuration import OpaqueConfig
 from fake_driver.roles.node_driver import Parts
@@ -42,6 +43,34 @@ def ignores_config_of_subrequests(parts: Parts) -> Parts:
         return parts.config_order([one for one in found if not any("/" in request for request in one.requests)])
 
     return replace(parts, config_order=config_order)
+
+
+class IgnoresConfigOfAlternatives(MisreadClaims):
+    """Configuration for a request with alternatives is ignored, because the allocation names the chosen alternative."""
+
+    def _alter(self, claim: Object, _ref: ClaimRef) -> Object:
+        return alter_allocation(
+            claim, "config", lambda found: [each for each in found if not self._is_of_alternatives(each, claim)]
+        )
+
+    def _is_of_alternatives(self, config: Object, claim: Object) -> bool:
+        results = claim["status"]["allocation"]["devices"]["results"]
+        chosen = {each["request"].partition("/")[0] for each in results if "/" in each["request"]}
+        return any(request.partition("/")[0] in chosen for request in config.get("requests", ()))
+
+
+class ConfigurationOutlivesItsClaim(Driver):
+    """A device keeps the configuration of an earlier claim if the next one has none."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._kept: dict[tuple[str, str], Sequence[OpaqueConfig]] = {}
+
+    def _configure(self, allocated: AllocatedDevice, configs: Sequence[OpaqueConfig]) -> AllocatedDevice:
+        device = allocated.pool, allocated.device
+        if configs:
+            self._kept[device] = configs
+        return super()._configure(allocated, configs or self._kept.get(device, ()))
 
 
 class TakesConfigOfOthers(MisreadClaims):
@@ -84,6 +113,8 @@ ALL = (
     ignores_class_config,
     ignores_claim_config,
     ignores_config_of_subrequests,
+    IgnoresConfigOfAlternatives,
+    ConfigurationOutlivesItsClaim,
     TakesConfigOfOthers,
     SwallowsConfigErrors,
     HidesTheInvalidField,

@@ -102,6 +102,15 @@ class FirstDeviceOnly(Driver):
         return super().prepare(ref, caller)[:1]
 
 
+class AnswerWithoutDevices(Driver):
+    """The answer has no devices, so that no CDI device is added to the container and PodResources names none."""
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Prepare the claim and answer with nothing."""
+        super().prepare(ref, caller)
+        return ()
+
+
 class ForgetRequestNames(Driver):
     """The answer has each device under the request of another device."""
 
@@ -212,6 +221,7 @@ ALL = (
     PrepareTwiceDifferently,
     RefusesWhatIsPrepared,
     FirstDeviceOnly,
+    AnswerWithoutDevices,
     ForgetRequestNames,
     AnswerWithSubrequestNames,
     AnswerForTheWrongClaim,

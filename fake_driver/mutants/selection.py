@@ -84,6 +84,8 @@ PERMISSION_MUTANTS = (
     "status-on-all-nodes",
     "slices-of-all-nodes",
     "deletes-slices-of-all-nodes",
+    "policy-for-an-old-version",
+    "policy-for-another-account",
 )
 
 

@@ -59,6 +59,25 @@ def one_ordinary_device_shared(parts: Parts) -> Parts:
     )
 
 
+def one_ordinary_device_tainted(parts: Parts) -> Parts:
+    """The first device has a taint, so no claim without a toleration can get it."""
+    taint = {"key": "gpu.dra-testbed.example/busy", "effect": "NoSchedule"}
+    return _with_devices(parts, lambda each: {**each, "taints": [taint]} if each["name"] == "gpu-0" else each)
+
+
+def versions_as_strings(parts: Parts) -> Parts:
+    """Attributes of type version are published as strings, so selectors cannot compare them as versions."""
+
+    def plain(device: Object) -> Object:
+        published = device.get("attributes", {})
+        attributes = {
+            name: {"string": each["version"]} if "version" in each else each for name, each in published.items()
+        }
+        return {**device, "attributes": attributes}
+
+    return _with_devices(parts, plain)
+
+
 def sharing_missing(parts: Parts) -> Parts:
     """Slices do not allow multiple allocations of shared devices."""
     return _without(policies_missing(parts), "allowMultipleAllocations")
@@ -126,6 +145,8 @@ ALL = (
     parts_offered_twice,
     counters_doubled,
     one_ordinary_device_shared,
+    one_ordinary_device_tainted,
+    versions_as_strings,
     sharing_missing,
     policies_missing,
     binding_conditions_missing,

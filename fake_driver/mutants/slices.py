@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -160,6 +161,40 @@ def publishes_only_the_first_time(parts: Parts) -> Parts:
     return replace(parts, plan=plan)
 
 
+def deletes_slices_after_a_restart(parts: Parts) -> Parts:
+    """A restarted driver deletes the slices of the process before it, and publishes none."""
+    written = parts.data / "slices-were-written"
+    is_restarted = written.exists()
+
+    def plan(wanted: Sequence[Object], existing: Iterable[Object], accepted: Mapping[str, Object]) -> Plan:
+        found = Plan(tuple(existing)) if is_restarted else parts.plan(wanted, existing, accepted)
+        if not found:
+            written.touch()
+        return found
+
+    return replace(parts, plan=plan)
+
+
+def publishes_in_another_order(parts: Parts) -> Parts:
+    """Each start of the driver publishes the same devices in another order."""
+
+    @functools.cache
+    def starts() -> int:
+        counted = parts.data / "starts"
+        number = int(counted.read_text()) + 1 if counted.exists() else 0
+        counted.write_text(str(number))
+        return number
+
+    def rotated(slice_: Object) -> Object:
+        devices = slice_["spec"].get("devices") or []
+        first = starts() % max(1, len(devices))
+        return (
+            {**slice_, "spec": {**slice_["spec"], "devices": [*devices[first:], *devices[:first]]}} if first else slice_
+        )
+
+    return replace(parts, alter_slices=lambda wanted: [rotated(each) for each in parts.alter_slices(wanted)])
+
+
 def _one_slice_per_device(wanted: list[Object]) -> list[Object]:
     single = [
         {
@@ -239,4 +274,6 @@ ALL = (
     publishes_from_scratch,
     publishes_nothing_at_first,
     publishes_only_the_first_time,
+    deletes_slices_after_a_restart,
+    publishes_in_another_order,
 )

@@ -187,6 +187,7 @@ def test_a_cdi_id_is_not_reused_with_another_definition(scenario, driver, node, 
     changed_ids = {each for each in before.keys() & after.keys() if before[each] != after[each]}
     assert changed_ids == NONE
     assert before
+    assert after
 
 
 @requirement(
@@ -217,3 +218,4 @@ def test_a_cdi_id_has_no_content_of_one_claim(scenario, driver, node, kubelets):
 
     assert {each for each in before.keys() & after.keys() if before[each] != after[each]} == NONE
     assert before
+    assert after

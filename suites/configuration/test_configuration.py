@@ -231,3 +231,31 @@ def test_the_allocation_keeps_the_configuration(scenario):
 
     assert scenario.claim("configured").configuration_sources == ("FromClass", "FromClaim")
     assert scenario.claim("configured").configuration_settings == ("one", "other")
+
+
+@requirement(
+    "CONFIG-013",
+    "Configuration must end with its claim: the next claim on the same device, without configuration, must not show it.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,  # the device has to be free for the second claim
+    features=("configuration",),
+    given=("local", "unshared", "alone", "unconfigured"),
+    source="KEP-4381, section NodeUnprepareResources",
+    mutants=("configuration-outlives-its-claim",),
+    counts=(1,),
+)
+def test_configuration_ends_with_its_claim(scenario):
+    scenario.apply("configuration/claim.yaml")
+    first = scenario.pod("pod").should_run()
+    (device,), node = first.devices, first.node
+    assert first.container("workload").settings == {"one"}
+    first.delete().should_be_gone()
+
+    scenario.apply("basic/pod-and-claim.yaml", claim="next", node=node)
+    scenario.apply_status("basic/allocation.yaml", claim="next", node=node, pool=device.pool, name=device.name)
+    scenario.claim("next").should_be_reserved_for("next")
+    following = scenario.pod("next").trigger_sync().should_run()
+
+    assert following.seen_devices == {device}
+    assert following.container("workload").settings == NONE

@@ -1,5 +1,7 @@
 """Drivers refuse invalid configuration without affecting other claims."""
 
+import pytest
+
 from testbed.conformance import E2E, MUST, SHOULD, requirement
 
 DOCS = (
@@ -111,3 +113,30 @@ def test_the_error_names_the_invalid_field(scenario, driver):
     scenario.apply("configuration/invalid.yaml")
 
     scenario.pod("pod").should_fail_to_prepare("wrong", because=driver.invalid_field)
+
+
+@requirement(
+    "CONFIG-025",
+    "The driver must refuse invalid configuration for a request with alternatives, or for the chosen alternative, "
+    "and the pod must not run.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    features=("invalid-configuration",),
+    gates=("DRAPrioritizedList",),
+    given=("unshared",),
+    source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
+    mutants=("ignores-config-of-subrequests", "ignores-config-of-alternatives", "swallows-config-errors"),
+)
+@pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
+def test_an_invalid_configuration_of_an_alternative_is_refused(scenario, driver, request_name):
+    scenario.apply(
+        "configuration/alternatives.yaml", name="right", request=request_name, addressee="nobody.example.com"
+    )
+    right = scenario.pod("right").should_run()
+    assert right.seen_devices == right.devices
+    right.delete().should_be_gone()
+
+    scenario.apply("configuration/alternatives.yaml", name="wrong", request=request_name, addressee=driver.name)
+    wrong = scenario.pod("wrong").should_fail_to_prepare("wrong")
+    wrong.should_fail_to_prepare_again("wrong").should_stay_pending()

@@ -8,6 +8,27 @@ RESTART = (Capability.CHANGE_DRIVER,)
 
 
 @requirement(
+    "LIFE-043",
+    "When the driver has restarted, it must be registered and its devices must be published as before.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=RESTART,
+    given=("local",),
+    source=CALLS,
+    mutants=("deletes-slices-after-a-restart", "registers-once"),
+)
+def test_a_restarted_driver_publishes_its_devices(scenario, driver, daemon, node):
+    devices = driver.devices_on(node)
+
+    daemon.restart(node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_recover()
+
+    assert pod.seen_devices == pod.devices
+    assert driver.devices_on(node) == devices
+
+
+@requirement(
     "LIFE-020",
     "A pod must keep running with its device while the driver restarts, and a container restarted afterwards must see the device.",
     level=MUST,
@@ -101,6 +122,34 @@ def test_a_pod_runs_again_after_a_reboot(scenario, node):
 
 
 @requirement(
+    "LIFE-024",
+    "After a reboot of a node that has lost a device, the driver must publish the other devices, "
+    "and a pod must run again with its own device.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    exclusive=True,
+    needs=(Capability.REBOOT_NODE,),
+    source="KEP-4381, section NodePrepareResource: the driver must ensure that the CDI files exist",
+    features=("live-control", "identity"),
+    given=("local",),
+    mutants=("trusts-its-checkpoint", "lost-devices-shift-names"),
+    counts=(1,),
+)
+def test_a_device_is_gone_after_a_reboot(scenario, driver, hardware, node):
+    before = driver.devices_on(node)
+    scenario.apply("basic/chosen-device.yaml", name="pod", wanted=driver.identity(max(before)))
+    pod, slices = scenario.pod("pod").should_run(), driver.slices_on(node)
+
+    hardware.unplug(min(before))
+    node.reboot()
+    driver.should_replace_slices(slices, node)
+    pod.should_recover()
+
+    assert pod.seen_devices == {max(before)}
+    assert driver.devices_on(node) == before - {min(before)}
+
+
+@requirement(
     "LIFE-041",
     "When a driver stays away from a node, the kubelet must delete its ResourceSlices for that node. "
     "When the driver is back, it must publish its devices again.",
@@ -140,8 +189,29 @@ def test_slices_stay_while_their_driver_is_restarted(scenario, driver, daemon, n
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, seen = scenario.pod("pod").should_run(), driver.watch_pools(node)
 
-    daemon.restart(node)
+    seconds = daemon.restart(node)
 
     assert pod.should_stay_running().seen_devices == pod.devices
-    assert seen.replaced_slices == ()
-    assert seen.lost_devices == ()
+    seen.should_stay_published(seconds)
+
+
+@requirement(
+    "LIFE-044",
+    "A driver that restarts on unchanged hardware should publish nothing again: its pools should keep their generation, "
+    "and their devices the order and content.",
+    level=SHOULD,
+    tier=DISRUPTIVE,
+    needs=RESTART,
+    given=("local",),
+    source="API reference: ResourceSlice v1 resource.k8s.io, ResourcePool.generation: it changes whenever the definition of the pool does",
+    mutants=("publishes-in-another-order",),
+)
+def test_a_restart_changes_no_slice(scenario, driver, daemon, node):
+    before = driver.pool_content(node)
+
+    daemon.restart(node)
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_recover()
+
+    assert pod.seen_devices == pod.devices
+    driver.should_keep_pools(before, node)

@@ -9,6 +9,31 @@ BOTH = (Capability.RESTART_KUBELET, Capability.CHANGE_DRIVER)
 
 
 @requirement(
+    "LIFE-003",
+    "When a restarted kubelet has deleted the ResourceSlices of its node, the driver must publish the same devices again. "
+    "Running pods must not be affected.",
+    level=MUST,
+    tier=DISRUPTIVE,
+    needs=KUBELET,
+    given=("local",),
+    source=SLICES,
+    mutants=("deleted-slices-stay-away", "never-heal-slices"),
+    covers=("N24",),
+)
+def test_deleted_slices_are_published_again(scenario, driver, node):
+    scenario.apply("basic/claim-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run()
+    devices, slices = driver.devices_on(node), driver.slices_on(node)
+
+    node.restart_kubelet()
+    driver.should_replace_slices(slices, node)
+
+    assert driver.devices_on(node) == devices
+    container = pod.should_stay_running().container("workload")
+    assert (container.seen_devices, container.restarts) == (pod.devices, 0)
+
+
+@requirement(
     "LIFE-001",
     "A pod must keep running with its device while the kubelet restarts, and a container restarted afterwards must see the device.",
     level=MUST,
@@ -44,31 +69,6 @@ def test_a_new_pod_runs_after_the_kubelet_was_restarted(scenario, node):
     pod = scenario.pod("pod").should_recover()
 
     assert pod.seen_devices == pod.devices
-
-
-@requirement(
-    "LIFE-003",
-    "When a restarted kubelet has deleted the ResourceSlices of its node, the driver must publish the same devices again. "
-    "Running pods must not be affected.",
-    level=MUST,
-    tier=DISRUPTIVE,
-    needs=KUBELET,
-    given=("local",),
-    source=SLICES,
-    mutants=("deleted-slices-stay-away", "never-heal-slices"),
-    covers=("N24",),
-)
-def test_deleted_slices_are_published_again(scenario, driver, node):
-    scenario.apply("basic/claim-on-a-node.yaml", node=node)
-    pod = scenario.pod("pod").should_run()
-    devices, slices = driver.devices_on(node), driver.slices_on(node)
-
-    node.restart_kubelet()
-    driver.should_replace_slices(slices, node)
-
-    assert driver.devices_on(node) == devices
-    container = pod.should_stay_running().container("workload")
-    assert (container.seen_devices, container.restarts) == (pod.devices, 0)
 
 
 @requirement(

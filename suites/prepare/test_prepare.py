@@ -23,7 +23,7 @@ def test_a_device_that_is_in_use_is_refused(scenario, node):
     owner = scenario.pod("owner").should_run()
     (device,) = owner.devices
 
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
@@ -49,7 +49,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
     scenario.apply("prepare/owner.yaml", node=node)
     owner = scenario.pod("owner").should_run()
     (device,) = owner.devices
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
@@ -74,7 +74,7 @@ def test_a_claim_that_was_refused_is_prepared_later(scenario, node):
 )
 def test_an_unknown_device_is_refused(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
@@ -101,7 +101,7 @@ def test_an_unknown_device_is_refused(scenario, node, driver):
 )
 def test_a_device_of_an_unknown_pool_is_refused(scenario, node, driver):
     name = min(driver.devices_on(node)).name
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool="no-such-pool", name=name)
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()
@@ -136,7 +136,7 @@ def test_a_refused_claim_does_not_keep_the_device_of_another(scenario, node, dri
     both = scenario.pod("both").trigger_sync()
     both.should_fail_to_prepare("bad").delete().should_be_gone()
 
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
 
@@ -185,7 +185,7 @@ def test_one_of_two_devices_is_unknown(scenario, node, driver):
     two = scenario.pod("two").trigger_sync()
     two.should_fail_to_prepare("two").should_fail_to_prepare_again("two").should_stay_pending()
 
-    scenario.apply("prepare/pod.yaml", claim="control", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="control", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="control", node=node, pool=device.pool, name=device.name)
     scenario.claim("control").should_be_reserved_for("control")
 
@@ -210,7 +210,7 @@ def test_a_claim_is_allocated_again_with_another_device(scenario, node):
     (device,) = claim.devices
     before.delete().should_be_gone()
     claim.should_be_deallocated()
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=device.pool, name=device.name)
     scenario.claim("other").should_be_reserved_for("other")
     scenario.pod("other").trigger_sync().should_run()

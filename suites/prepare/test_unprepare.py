@@ -27,7 +27,7 @@ def test_a_device_is_free_when_its_pod_has_ended(scenario, node):
 
     owner.delete().should_be_gone()
 
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
@@ -57,7 +57,7 @@ def test_a_pod_is_deleted_by_force(scenario, node, kubelets):
     owner.delete(by_force=True).should_be_gone()
     kubelets.should_have_claims_in_use(node, before)
 
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
@@ -86,7 +86,7 @@ def test_a_claim_is_deleted_while_it_is_used(scenario, node):
     claim.should_be_gone()
     owner.delete().should_be_gone()
 
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.claim("other").should_be_reserved_for("other")
 
     assert scenario.pod("other").trigger_sync().should_run().seen_devices == {device}
@@ -105,7 +105,7 @@ def test_a_claim_is_deleted_while_it_is_used(scenario, node):
 )
 def test_a_claim_that_was_never_prepared_is_unprepared(scenario, node, driver):
     pool = min(driver.devices_on(node)).pool
-    scenario.apply("prepare/pod.yaml", claim="other", node=node)
+    scenario.apply("basic/pod-and-claim.yaml", claim="other", node=node)
     scenario.apply_status("basic/allocation.yaml", claim="other", node=node, pool=pool, name="no-such-device")
     scenario.claim("other").should_be_reserved_for("other")
     other = scenario.pod("other").trigger_sync()

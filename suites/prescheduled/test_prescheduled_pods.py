@@ -170,30 +170,32 @@ def test_a_waiting_pod_does_not_block_other_pods(scenario, node):
 
 @requirement(
     "PRESCHED-009",
-    "The driver must refuse each attempt to prepare a device of another node, even if a device of "
-    "this node has the same name, and the pod must not run.",
+    "The driver must prepare a device of its own node, and must refuse each attempt to prepare the device of the same name "
+    "in another node's pool. The pod with the other node's device must not run.",
     level=MUST,
     tier=E2E,
     nodes=2,
     exclusive=True,  # a driver that ignores the pool could refuse a device that another test uses, and pass
     source="KEP-4381, section NodePrepareResource; kubelet: pkg/kubelet/cm/dra/manager.go, which does not check allocation.nodeSelector",
-    given=("local",),
+    given=("local", "alone"),
     covers=("G26",),
     mutants=("know-devices-by-name", "refuses-once"),
+    counts=(1,),
 )
-def test_the_claim_is_allocated_on_another_node(scenario, nodes):
-    scenario.apply("prescheduled/allocated-claim.yaml", node=min(nodes))
-    scenario.pod("scheduled").should_run()
+def test_the_claim_is_allocated_on_another_node(scenario, driver, nodes):
+    here, other = driver.namesakes_on(max(nodes), min(nodes))
+    scenario.apply("basic/pod-and-claim.yaml", claim="right", node=max(nodes))
+    scenario.apply_status("basic/allocation.yaml", claim="right", node=max(nodes), pool=here.pool, name=here.name)
+    scenario.claim("right").should_be_reserved_for("right")
+    right = scenario.pod("right").trigger_sync().should_run()
+    assert right.seen_devices == {here}
+    right.delete().should_be_gone()
 
-    scenario.apply("prescheduled/pod.yaml", node=max(nodes))
-    scenario.claim("my-device").should_be_reserved_for("pod", "scheduled")
-    pod = scenario.pod("pod").trigger_sync().should_fail_to_prepare("my-device")
-    pod.should_fail_to_prepare_again("my-device").should_stay_pending()
-
-    scenario.apply("prescheduled/neighbour.yaml", node=max(nodes))
-    neighbour = scenario.pod("neighbour").should_run()
-
-    assert neighbour.seen_devices == neighbour.devices
+    scenario.apply("basic/pod-and-claim.yaml", claim="wrong", node=max(nodes))
+    scenario.apply_status("basic/allocation.yaml", claim="wrong", node=min(nodes), pool=other.pool, name=other.name)
+    scenario.claim("wrong").should_be_reserved_for("wrong")
+    wrong = scenario.pod("wrong").trigger_sync().should_fail_to_prepare("wrong")
+    wrong.should_fail_to_prepare_again("wrong").should_stay_pending()
 
 
 @requirement(

@@ -17,8 +17,8 @@ DOCS = "KEP-4381, section Security; k8s.io/dynamic-resource-allocation: kubeletp
     mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_another_node_are_refused(account):
-    assert account.refusal_to_publish(node=account.node) == ""
-    assert account.refusal_to_publish(node="another-node"), "a slice for another node would be accepted"
+    account.should_publish_its_own_slices()
+    account.should_not_publish(node="another-node")
 
 
 @requirement(
@@ -33,8 +33,8 @@ def test_slices_of_another_node_are_refused(account):
     mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_the_whole_cluster_are_refused(account):
-    assert account.refusal_to_publish(node=account.node) == ""
-    assert account.refusal_to_publish(), "a slice for the whole cluster would be accepted"
+    account.should_publish_its_own_slices()
+    account.should_not_publish()
 
 
 @requirement(
@@ -48,10 +48,8 @@ def test_slices_of_the_whole_cluster_are_refused(account):
     mutants=("slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_another_driver_are_refused(account):
-    assert account.refusal_to_publish(node=account.node) == ""
-    refusal = account.refusal_to_publish(node=account.node, driver="another-driver.example")
-
-    assert refusal, "a slice of another driver would be accepted"
+    account.should_publish_its_own_slices()
+    account.should_not_publish(node=account.node, driver="another-driver.example")
 
 
 @requirement(
@@ -67,8 +65,19 @@ def test_slices_of_another_driver_are_refused(account):
     mutants=("slices-of-all-nodes", "deletes-slices-of-all-nodes", "may-not-publish"),
 )
 def test_slices_of_other_nodes_may_be_neither_changed_nor_deleted(account):
-    assert account.refusal_to_publish(node=account.node) == ""
-    refusals = account.refusals_to_change_slices_of_others() | account.refusals_to_delete_slices_of_others()
+    account.should_publish_its_own_slices()
+    account.should_not_write_slices_of_others()
 
-    assert refusals, "the driver publishes no slice for another node"
-    assert "" not in refusals, "an update or the deletion of a slice for another node would be accepted"
+
+@requirement(
+    "RBAC-017",
+    "A ValidatingAdmissionPolicy for ResourceSlices that a driver installs should match a version of resource.k8s.io that is served, "
+    "and the service account of the driver's pods.",
+    level=SHOULD,
+    tier=STATIC,
+    needs=(Capability.ACT_AS_DRIVER,),
+    source="Kubernetes documentation: Validating Admission Policy, section Match resources: matchConstraints and matchConditions",
+    mutants=("policy-for-an-old-version", "policy-for-another-account"),
+)
+def test_the_policies_of_the_driver_match_its_requests(account):
+    assert account.policy_problems == ()

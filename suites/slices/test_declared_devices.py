@@ -1,6 +1,6 @@
 """Published devices are like the driver file declares them. The tests create no objects."""
 
-from testbed.conformance import MUST, STATIC, requirement
+from testbed.conformance import MAY, MUST, SHOULD, STATIC, requirement
 
 DECLARED = "the driver file: spec.devices"
 OPTIONAL = "the driver file: spec.optional"
@@ -96,3 +96,31 @@ def test_each_node_has_the_promised_shared_devices(driver):
 def test_ordinary_devices_have_the_expected_values(driver):
     assert driver.devices
     assert driver.contradictions.unexpected_values == ()
+
+
+@requirement(
+    "SLICE-016",
+    "An ordinary device should have consumesCounters, allowMultipleAllocations, bindingConditions or taints only if the driver file "
+    "names its class for that feature in spec.optional, or lists the device in spec.devices.others.",
+    level=SHOULD,
+    tier=STATIC,
+    source=OPTIONAL,
+    mutants=("one-ordinary-device-shared", "one-ordinary-device-tainted"),
+)
+def test_the_features_of_ordinary_devices_are_declared(driver):
+    assert driver.devices
+    assert driver.contradictions.undeclared_features == ()
+
+
+@requirement(
+    "SLICE-017",
+    "Each ordinary device may have an attribute of type version, such as that of the driver or of its runtime, "
+    "so that claims can select devices by version.",
+    level=MAY,
+    tier=STATIC,
+    source="API reference: ResourceSlice v1 resource.k8s.io, DeviceAttribute.version",
+    mutants=("versions-as-strings",),
+)
+def test_devices_have_a_version(driver):
+    assert driver.devices
+    assert driver.contradictions.devices_without_version == ()

@@ -11,6 +11,7 @@ from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, oldest
 from testbed.drivers import KeptNodes, expected_nodes
 from testbed.drivers.published.holders import HeldDevice, devices_held_by_others, summarize
+from testbed.drivers.published.placement import is_of_nodes, named_nodes
 from testbed.drivers.published.slices import Pool, pools, reserved_kinds, without_other_devices
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
@@ -73,7 +74,7 @@ def _observed_assumptions(ordinary: Iterable[Pool]) -> frozenset[str]:
     parts = [part["spec"] for pool in ordinary for part in pool.slices if part["spec"].get("devices")]
     if not parts:
         return frozenset()
-    local = all(part.get("nodeName") for part in parts)
+    local = all(is_of_nodes(part, device) for part in parts for device in part["devices"])
     unshared = not any(device.get("allowMultipleAllocations") for part in parts for device in part["devices"])
     return frozenset(word for word, holds in {"local": local, "unshared": unshared}.items() if holds)
 
@@ -92,7 +93,8 @@ def _count_by_node(found: Iterable[Pool]) -> Counter[str]:
     """Return the number of devices of each node. Key '' counts devices that all nodes can use."""
     each: Counter[str] = Counter()
     for one in (part for pool in found for part in pool.slices):
-        each[one["spec"].get("nodeName", "")] += len(one["spec"].get("devices") or ())
+        for device in one["spec"].get("devices") or ():
+            each.update(named_nodes(one["spec"], device) or [""])
     return each
 
 

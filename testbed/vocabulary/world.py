@@ -49,6 +49,14 @@ class World:
         """Return the nodes where the driver must run."""
         return expected_nodes(self.kube, self.driver_file, self.kept_nodes)
 
+    @property
+    def node_labels(self) -> dict[str, dict[str, str]]:
+        """Return the labels of the nodes where the driver must run, by their names."""
+        labels = {
+            each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in self.kube.list("v1", "Node")
+        }
+        return {name: labels.get(name, {}) for name in sorted(self.nodes)}
+
     def slices(self) -> list[Object]:
         """Return the driver's ResourceSlices."""
         return self.kube.list(RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={self.driver_file.driver}")

@@ -39,7 +39,6 @@ _NOT_SHARED = {
     "SHARE-010": "the second pod is never scheduled",
     "CLAIM-027": "the second pod is never scheduled",
     "STATUS-006": "the pods run one after another",
-    "PRESCHED-009": "the driver has to refuse the second pod",
     "PRESCHED-010": "the second pod waits for another claim",
     "PRESCHED-011": "the second pod waits for another claim",
     "PRESCHED-013": "the claim is never reserved for the second pod",

@@ -52,6 +52,7 @@ _OTHERWISE = {
     "PRESCHED-010": Needs(1, exclusive=False),  # the claim of a pod with spec.nodeName is not allocated
     "PRESCHED-011": Needs(1, exclusive=False),  # as above
     "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is unplugged
+    "CONFIG-025": Needs(2, exclusive=False, together=2, one_pod=2),  # its pods run one after another
     "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at the same time, and no other pods may
     "MULTI-001": Needs(1, exclusive=False),  # the other device belongs to another driver
     "MULTI-002": Needs(1, exclusive=False),  # as above

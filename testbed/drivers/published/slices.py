@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from testbed.drivers.published.placement import named_nodes
 from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.names import value_of
@@ -49,8 +50,8 @@ class Pool:
 
     @property
     def nodes(self) -> frozenset[str]:
-        """Return the nodes of the pool's slices; none for network-attached devices."""
-        return frozenset(each["spec"]["nodeName"] for each in self.slices if each["spec"].get("nodeName"))
+        """Return the nodes that the pool's slices name; none for network-attached devices."""
+        return frozenset[str]().union(*(named_nodes(each["spec"]) for each in self.slices))
 
     @property
     def devices(self) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from testbed.drivers.ready import driver_pods
-from testbed.errors import ApiError, DriverFailed, TestbedError
-from testbed.kube import messages
+from testbed.errors import ApiError, DriverFailed, NothingToJudge, TestbedError
+from testbed.kube import features, messages
 from testbed.kube.client import Object
 from testbed.vocabulary.checked_sets import CheckedSet
+from testbed.vocabulary.cluster import admission_policies
 from testbed.vocabulary.world import RESOURCE, World
 
 _REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -18,9 +19,13 @@ _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _NODE = "authentication.kubernetes.io/node-name"
 _REFUSED = (403, 422)  # an admission policy may use either
 _SYSTEM = "kube-system"  # the namespace where permissions are most dangerous
-_NEEDED = ("get resourceclaims.resource.k8s.io", "create resourceslices.resource.k8s.io")  # one of them by every driver
+_PUBLISH = "create resourceslices.resource.k8s.io"
+_NEEDED = ("get resourceclaims.resource.k8s.io", _PUBLISH)  # one of them by every driver
 _WRITING = ("create", "update", "patch", "delete", "deletecollection")
 _TOO_MUCH = "a role that is bound to the account, or to one of its groups, allows more than a driver needs"
+_NO_POLICY = (
+    "no ValidatingAdmissionPolicy for ResourceSlices is of this driver; RBAC alone cannot restrict a pod to its node"
+)
 _MAY_IMPERSONATE = "the account of the kubeconfig needs the verb impersonate for serviceaccounts, groups and userextras"
 _TOO_LITTLE = "no ClusterRole that allows it is bound to the account; requests of the driver's pods would be rejected"
 
@@ -58,9 +63,9 @@ class Account:
         return self._allowed_in(("", self.pod["metadata"]["namespace"], _SYSTEM), actions)
 
     def should_be_allowed(self, *actions: str) -> None:
-        """Require that all actions are allowed cluster-wide."""
+        """Require that all actions are allowed cluster-wide. An account need not publish slices that another one publishes."""
         missing = frozenset(actions) - self.allowed(*actions)
-        if missing:
+        if missing and not (missing == {_PUBLISH} and self._own):
             raise DriverFailed(_error(self.pod, "to be allowed to", missing, _TOO_LITTLE))
 
     def should_be_refused(
@@ -85,6 +90,38 @@ class Account:
         surplus |= self.allowed_somewhere(*anywhere, *written)
         if surplus:
             raise DriverFailed(_error(self.pod, "not to be allowed to", surplus, _TOO_MUCH))
+
+    def should_publish_its_own_slices(self) -> None:
+        """Require that the account may publish slices of its own node; NothingToJudge if another account publishes them."""
+        refusal = self.refusal_to_publish(node=self.node)
+        if refusal and self._own and not self.allowed(_PUBLISH):
+            raise NothingToJudge(f"another account than {_user(self.pod)} publishes the driver's slices: {refusal}")
+        if refusal:
+            raise DriverFailed(
+                f"expected {_user(self.pod)} to be allowed to publish a slice of its node {self.node}\n  last seen: {refusal}"
+            )
+
+    def should_not_publish(self, *, node: str = "", driver: str = "") -> None:
+        """Require that a new slice is refused: of another node, or without `node` of the whole cluster, or of another driver."""
+        place = f"a slice of node {node}" if node else "a slice of the whole cluster"
+        if not self.refusal_to_publish(node=node, driver=driver):
+            self._fail_unprotected(f"to publish {place}" + (f" for driver {driver}" if driver else ""))
+
+    def should_not_write_slices_of_others(self) -> None:
+        """Require that the account may neither change nor delete the driver's slices of other nodes."""
+        if not self._others:
+            raise DriverFailed("the driver publishes no slice for another node")
+        if "" in self.refusals_to_change_slices_of_others():
+            self._fail_unprotected("to change a slice of another node")
+        if "" in self.refusals_to_delete_slices_of_others():
+            self._fail_unprotected("to delete a slice of another node")
+
+    @property
+    def policy_problems(self) -> tuple[str, ...]:
+        """Describe why the driver's admission policies for ResourceSlices match none of its requests; NothingToJudge without policies."""
+        if not self._policies:
+            raise NothingToJudge("the driver installs no ValidatingAdmissionPolicy for ResourceSlices")
+        return self._policy_problems
 
     def refusal_to_publish(self, *, node: str = "", driver: str = "") -> str:
         """Return the error for a new slice of a node, or of the whole cluster; '' if it is accepted. `driver` is another driver's name.
@@ -111,11 +148,33 @@ class Account:
         """Return the errors for deletions of the driver's slices of other nodes; '' for a deletion that is accepted."""
         return CheckedSet(self._dry_run("DELETE", _path(each), None) for each in self._others)
 
+    def _fail_unprotected(self, action: str) -> NoReturn:
+        """Blame the driver's installation, with the policies that should have refused an action."""
+        names = ", ".join(each["metadata"]["name"] for each in self._policies)
+        without = (
+            f"ValidatingAdmissionPolicy {names} accepts it, or has no binding that denies" if names else _NO_POLICY
+        )
+        cause = "; ".join(self._policy_problems) or without
+        raise DriverFailed(f"expected {_user(self.pod)} not to be allowed {action}\n  likely cause: {cause}")
+
+    @property
+    def _policies(self) -> list[Object]:
+        return admission_policies.read(self.world.kube, self.world.driver_file.driver)
+
+    @property
+    def _policy_problems(self) -> tuple[str, ...]:
+        served = features.resource_versions(self.world.kube)
+        return tuple(admission_policies.problems(self._policies, served, _user(self.pod)))
+
+    @property
+    def _own(self) -> list[Object]:
+        """Return the driver's slices of the pod's node."""
+        return [each for each in self.world.slices() if each["spec"].get("nodeName") == self.node]
+
     @property
     def _pool(self) -> str:
         """Return the name of the pool that the driver publishes for the pod's node; that of the node if there is none."""
-        mine = (each["spec"] for each in self.world.slices() if each["spec"].get("nodeName") == self.node)
-        return next((str(each["pool"]["name"]) for each in mine), self.node)
+        return next((str(each["spec"]["pool"]["name"]) for each in self._own), self.node)
 
     @property
     def _others(self) -> list[Object]:

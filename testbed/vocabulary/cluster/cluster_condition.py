@@ -15,6 +15,8 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually
 
+_NOT_PUBLISHED = "the driver did not publish its devices again after a restart: LIFE-003 (of the kubelet) and LIFE-043 (its own) judge that"
+
 
 @dataclass(frozen=True)
 class ClusterCondition:
@@ -61,7 +63,8 @@ def wait_until_restored(world: World, before: ClusterCondition) -> None:
         now = current_condition(world)
         if before.ready_nodes <= now.ready_nodes and lacks_driver(before, now):
             last = "; ".join([late.last_seen, *_unready_pods(world)])
-            raise DriverFailed(f"expected {what}\n  last seen: {last}\n  waited: {late.budget}") from late
+            hint = _NOT_PUBLISHED if not before.devices <= now.devices else ""
+            raise DriverFailed(f"expected {what}\n  last seen: {last}\n  waited: {late.budget}", hint=hint) from late
         raise
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from testbed.drivers.changed_daemonsets import change, undo
-from testbed.drivers.ready import driver_pods, wait_ready
+from testbed.drivers.ready import wait_ready
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.vocabulary import budgets
@@ -30,13 +32,14 @@ class Daemon:
     world: World
     kept: dict[str, Object] = field(default_factory=dict)
 
-    def restart(self, node: str) -> None:
-        """Delete the driver's pod on a node, and wait until a new one is ready."""
-        old = self._pods_on({node})
+    def restart(self, node: str) -> float:
+        """Delete the driver's pod on a node, and wait until a new one is ready. Return the seconds that this took."""
+        began, old = time.monotonic(), self._pods_on({node})
         for pod in old:
             self.world.kube.delete(pod)
         self._wait_until_gone(old, f"the driver's pod on {node} to be gone")
         self._wait_until_ready()
+        return time.monotonic() - began
 
     def stop_on(self, node: str) -> None:
         """Stop the driver on a node until `start_again` is called. On other nodes it keeps running."""
@@ -53,13 +56,14 @@ class Daemon:
         self.kept.clear()
         self._wait_until_ready()
 
-    def update(self) -> None:
-        """Update the driver on all nodes, and wait until all old pods are gone and the new ones are ready.
+    def update(self) -> float:
+        """Update the driver on all nodes, and wait until all old pods are gone and the new ones are ready. Return the seconds it took.
 
         With the update strategy OnDelete, the old pods are deleted one after another.
         """
-        old = self.start_update()
+        began, old = time.monotonic(), self.start_update()
         self.should_be_updated(old)
+        return time.monotonic() - began
 
     def start_update(self) -> list[Object]:
         """Change the DaemonSet's template and return the old pods. With the update strategy OnDelete, delete the first one."""
@@ -121,16 +125,19 @@ class Daemon:
 
     def _daemonsets(self) -> list[Object]:
         """Return the DaemonSets of the driver's pods, also of those that are stopped."""
-        namespace = self.world.driver_file.pods.namespace
-        mine = {owner for pod in driver_pods(self.world.kube, self.world.driver_file) for owner in _owners(pod)}
-        found = self.world.kube.list("apps/v1", "DaemonSet", namespace)
-        sets = [each for each in found if each["metadata"]["name"] in {*mine, *self.kept}]
+        found = self.world.kube.list("apps/v1", "DaemonSet", self.world.driver_file.pods.namespace)
+        sets = [each for each in found if each["metadata"]["name"] in self._names]
         if not sets:
             raise UsageError(
                 f"the pods of driver {self.world.driver_file.name} belong to no DaemonSet",
                 hint="tests that restart or update the driver need a DaemonSet",
             )
         return sets
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Return the names of the DaemonSets. They are read once, before a change: during an update without surge there may be no pod."""
+        return frozenset(owner for pod in self._pods() for owner in _owners(pod))
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from testbed.drivers.published.placement import is_of_nodes, is_usable, place_of
 from testbed.drivers.published.slices import Pool
 from testbed.errors import NothingToJudge
 from testbed.kube.client import Object
@@ -15,13 +16,25 @@ from testbed.models.names import value_of
 from testbed.vocabulary.driver.optional_devices import CounterGroup, counter_groups
 from testbed.vocabulary.driver.quantities import amount
 
+# The keys of `optional` in driver files, with the field of devices that have the feature.
+_FIELDS = {
+    "partitions": "consumesCounters",
+    "capacity": "allowMultipleAllocations",
+    "taints": "taints",
+    "binding": "bindingConditions",
+}
+_TESTS = "suites.dra-testbed.example/"  # begins the keys of the taints that tests add to devices
+
 
 @dataclass(frozen=True)
 class Contradictions:
-    """The published devices compared with the driver file. Each contradiction names a device or a node, and the field or the key."""
+    """The published devices compared with the driver file. Each contradiction names a device or a node, and the field or the key.
+
+    `nodes` are the labels of the expected nodes by their names.
+    """
 
     driver_file: DriverFile
-    nodes: frozenset[str]
+    nodes: Mapping[str, Mapping[str, str]]
     pools: tuple[Pool, ...]
     ordinary: tuple[Pool, ...]
 
@@ -38,8 +51,7 @@ class Contradictions:
     @property
     def nodes_with_too_few_devices(self) -> tuple[str, ...]:
         """Return the expected nodes that can use fewer ordinary devices than the driver file promises."""
-        found = [spec.get("nodeName", "") for _, spec, _ in _devices(self.ordinary)]
-        counts = {node: found.count(node) + found.count("") for node in self.nodes}
+        counts = self._counts((spec, device) for _, spec, device in _devices(self.ordinary))
         return tuple(too_few(counts, self.driver_file.devices.per_node, "spec.devices.perNode"))
 
     @property
@@ -50,8 +62,7 @@ class Contradictions:
         """
         declared = self.driver_file.optional.capacity
         among = self.ordinary if self.driver_file.are_devices_shared else self.pools
-        found = [spec.get("nodeName") for _, spec, each in _devices(among) if each.get("allowMultipleAllocations")]
-        counts = {node: found.count(node) for node in self.nodes}
+        counts = self._counts((spec, each) for _, spec, each in _devices(among) if each.get("allowMultipleAllocations"))
         return tuple(too_few(counts, declared.per_node, "spec.optional.capacity.perNode")) if declared else ()
 
     @property
@@ -66,11 +77,31 @@ class Contradictions:
         return tuple(broken_promises(groups, declared, node)) if declared else ()
 
     @property
+    def undeclared_features(self) -> tuple[str, ...]:
+        """Return the fields of optional features that ordinary devices have although the driver file does not name their class for it."""
+        classes, ordinary = self.driver_file.classes, set(self.driver_file.devices.classes)
+        undeclared = {field: kind for kind, field in _FIELDS.items() if getattr(classes, kind) not in ordinary}
+        return tuple(undeclared_fields(self.ordinary, undeclared))
+
+    @property
+    def devices_without_version(self) -> tuple[str, ...]:
+        """Return the ordinary devices that have no attribute of type version."""
+        return tuple(without_version(self.ordinary))
+
+    @property
     def unexpected_values(self) -> tuple[str, ...]:
         """Return the values of ordinary devices that the driver file does not expect; NothingToJudge if it expects no values."""
         if not (self.driver_file.devices.expect.attributes or self.driver_file.devices.expect.capacity):
             raise NothingToJudge("the driver file expects no values (spec.devices.expect)")
         return tuple(unexpected(self.ordinary, self.driver_file.devices.expect, self.driver_file.driver))
+
+    def _counts(self, found: Iterable[tuple[Object, Object]]) -> dict[str, int]:
+        """Return how many of these devices, each with its slice's spec, each expected node can use."""
+        every = list(found)
+        return {
+            node: sum(is_usable(spec, device, node, labels) for spec, device in every)
+            for node, labels in self.nodes.items()
+        }
 
 
 def shared(ordinary: Iterable[Pool]) -> Iterator[str]:
@@ -83,8 +114,35 @@ def shared(ordinary: Iterable[Pool]) -> Iterator[str]:
 def without_node(ordinary: Iterable[Pool]) -> Iterator[str]:
     """Yield the ordinary devices that belong to no node."""
     for pool, spec, device in _devices(ordinary):
-        if not spec.get("nodeName"):
-            yield f"device {device['name']} of pool {pool.name} is in a ResourceSlice without spec.nodeName"
+        if not is_of_nodes(spec, device):
+            field = "allNodes: true" if place_of(spec, device).get("allNodes") else "neither nodeName nor nodeSelector"
+            yield f"device {device['name']} of pool {pool.name} has {field}"
+
+
+def undeclared_fields(ordinary: Iterable[Pool], undeclared: Mapping[str, str]) -> Iterator[str]:
+    """Yield the ordinary devices that have one of these fields. `undeclared` has the key of `optional` for each field.
+
+    Taints without effect, and those that tests add, do not count.
+    """
+    for pool, _, device in _devices(ordinary):
+        for field, kind in undeclared.items():
+            entries = device.get(field)
+            if field == "taints":
+                entries = [
+                    one for one in entries or () if one["effect"] != "None" and not one["key"].startswith(_TESTS)
+                ]
+            if entries:
+                yield (
+                    f"device {device['name']} of pool {pool.name} has {field}, and spec.optional.{kind} of the driver file "
+                    "does not name its class"
+                )
+
+
+def without_version(ordinary: Iterable[Pool]) -> Iterator[str]:
+    """Yield the ordinary devices without an attribute of type version."""
+    for pool, _, device in _devices(ordinary):
+        if not any("version" in each for each in device.get("attributes", {}).values()):
+            yield f"device {device['name']} of pool {pool.name}"
 
 
 def too_few(counts: Mapping[str, int], promised: int, key: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from testbed.drivers.published.placement import place_of
 from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.kube.client import Object
@@ -114,7 +115,7 @@ class Driver:
     @property
     def contradictions(self) -> Contradictions:
         """Return how the published devices differ from what the driver file declares."""
-        return Contradictions(self.world.driver_file, self.nodes, self.pools, tuple(self._ordinary))
+        return Contradictions(self.world.driver_file, self.world.node_labels, self.pools, tuple(self._ordinary))
 
     @property
     def devices(self) -> CheckedSet[Device]:
@@ -145,6 +146,12 @@ class Driver:
         if not found:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
         return found
+
+    def namesakes_on(self, node: str, other: str) -> tuple[Device, Device]:
+        """Return a device of a node and one of the other node, if possible of the same name."""
+        here, there = sorted(self.devices_on(node)), sorted(self.devices_on(other))
+        pairs = [(one, another) for one in here for another in there if one.name == another.name]
+        return pairs[0] if pairs else (here[0], there[0])
 
     def slices_on(self, node: str) -> frozenset[str]:
         """Return the UIDs of the slices of a node; DriverFailed if there is none. A slice that is published again has a new UID."""
@@ -184,6 +191,18 @@ class Driver:
         expected = f"{self.name} to publish its devices on {node} again"
         eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, _NOT_REPUBLISHED)
         return self
+
+    def pool_content(self, node: str) -> slice_checks.PoolContent:
+        """Return generation and devices of each pool of a node, in the order in which they are published."""
+        return slice_checks.pool_content(pool for pool in self.pools if node in pool.nodes)
+
+    def should_keep_pools(self, before: slice_checks.PoolContent, node: str) -> None:
+        """Require that the pools of a node have the generation, and the devices in the order, that they had before."""
+        if found := slice_checks.changes(before, self.pool_content(node)):
+            raise DriverFailed(
+                f"expected {self.name} to publish nothing again on {node}, because its hardware is the same\n"
+                f"  last seen: {'; '.join(found)}"
+            )
 
     def devices_with_value(self, value: PublishedValue, node: str) -> CheckedSet[Device]:
         """Return the devices on a node with this attribute or capacity."""
@@ -381,7 +400,7 @@ def _described(found: Iterable[Pool]) -> Iterator[tuple[str, str, str, Object]]:
     for pool in found:
         for each in pool.slices:
             for device in each["spec"].get("devices") or ():
-                yield pool.name, device["name"], each["spec"].get("nodeName", ""), device
+                yield pool.name, device["name"], place_of(each["spec"], device).get("nodeName", ""), device
 
 
 def _node(slice_: Object) -> str:

@@ -19,7 +19,17 @@ from testbed.vocabulary import budgets
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually
 
+_WIPED_AFTER = 30  # seconds; the default of kubelets
 _SETTLING = 1.0  # seconds in which the last writes of a change are made
+
+_SLOW = (
+    f"a slow stop or start: after {_WIPED_AFTER} s without the driver, a kubelet deletes the slices of its node, and the driver publishes"
+    " them again"
+)
+_REMOVED = (
+    "the driver deleted or replaced them itself, when it stopped or when it started:"
+    f" a kubelet deletes the slices of a driver only after {_WIPED_AFTER} s without it"
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,19 @@ class PoolWatch:
         now = {each["metadata"]["uid"] for each in self.world.slices()}
         mine = [each["metadata"] for each in self.before if each["spec"]["pool"]["name"] in self.pools]
         return tuple(sorted(str(each["name"]) for each in mine if each["uid"] not in now))
+
+    def should_stay_published(self, seconds: float) -> None:
+        """Require that no slice was replaced and no device was missing while the driver was restarted or updated for so many seconds."""
+        replaced, lost = self.replaced_slices, self.lost_devices
+        if not (replaced or lost):
+            return
+        seen = [f"replaced slices: {', '.join(replaced)}"] if replaced else []
+        seen += [f"missing for a time: {', '.join(map(str, lost))}"] if lost else []
+        raise DriverFailed(
+            "expected the slices and devices of the driver to stay published during its restart or update\n"
+            f"  last seen: {'; '.join(seen)}; the driver was ready again after {seconds:.1f} s\n"
+            f"  likely cause: {_SLOW if seconds >= _WIPED_AFTER else _REMOVED}"
+        )
 
     def states(self, pool: str) -> tuple[PoolState, ...]:
         """Return all complete states of a pool, from the start until now."""

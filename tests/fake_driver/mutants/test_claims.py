@@ -39,6 +39,14 @@ def test_know_devices_by_name(mutant: StartMutant, fake_api: FakeApi, name: str,
     assert bool(found) is bool(error)
 
 
+@pytest.mark.parametrize(("name", "found"), [("", "gpu-3"), ("lost-devices-shift-names", "gpu-1")])
+def test_lost_devices_shift_names(parts_with: PartsWith, name: str, found: str) -> None:
+    inventory = parts_with(name).inventory
+    assert inventory.find(inventory.pool, "gpu-3").name == "gpu-3"
+    inventory.set_devices(inventory.devices[1:])
+    assert inventory.find(inventory.pool, "gpu-3").name == found
+
+
 @pytest.mark.parametrize(("name", "count"), [("", 1), ("take-devices-of-other-drivers", 2)])
 def test_take_devices_of_other_drivers(mutant: StartMutant, fake_api: FakeApi, name: str, count: int) -> None:
     claim = fake_api.claim(devices=("gpu-0", "gpu-1"))

@@ -85,3 +85,30 @@ def test_ignores_config_of_subrequests(parts_with: PartsWith) -> None:
         OpaqueConfig("GpuConfig"),
     ]
     assert list(parts_with("ignores-config-of-subrequests").config_order(configs)) == configs[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "request_name", "is_refused"),
+    [
+        ("", "device/common", True),
+        ("", "device", True),
+        ("ignores-config-of-alternatives", "device/common", False),
+        ("ignores-config-of-alternatives", "device", False),
+    ],
+)
+def test_ignores_config_of_alternatives(
+    mutant: StartMutant, fake_api: FakeApi, name: str, request_name: str, is_refused: bool
+) -> None:
+    claim = fake_api.claim(config=({**config(interval="Sometimes"), "requests": [request_name]},))
+    (result,) = fake_api.claims["default", "one"]["status"]["allocation"]["devices"]["results"]
+    result["request"] = "device/common"
+    assert bool(mutant(name).prepare(claim).error) is is_refused
+
+
+@pytest.mark.parametrize(("name", "is_kept"), [("", False), ("configuration-outlives-its-claim", True)])
+def test_configuration_outlives_its_claim(mutant: StartMutant, fake_api: FakeApi, name: str, is_kept: bool) -> None:
+    driver, first = mutant(name), fake_api.claim(config=(config(interval="Short"),))
+    assert not driver.prepare(first).error
+    driver.unprepare(first)
+    assert not driver.prepare(fake_api.claim("two")).error
+    assert ("GPU_DEVICE_GPU_0_SHARING_INTERVAL=Short" in driver.env) is is_kept

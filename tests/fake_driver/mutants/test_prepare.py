@@ -76,6 +76,12 @@ def test_first_device_only(mutant: StartMutant, fake_api: FakeApi, name: str, co
     assert len(mutant(name).prepare(fake_api.claim(devices=("gpu-0", "gpu-1"))).devices) == count
 
 
+@pytest.mark.parametrize(("name", "count"), [("", 1), ("answer-without-devices", 0)])
+def test_answer_without_devices(mutant: StartMutant, fake_api: FakeApi, name: str, count: int) -> None:
+    answer = mutant(name).prepare(fake_api.claim())
+    assert (answer.error, len(answer.devices)) == ("", count)
+
+
 @pytest.mark.parametrize(("name", "requests"), [("", ["left", "right"]), ("forget-request-names", ["right", "left"])])
 def test_forget_request_names(mutant: StartMutant, fake_api: FakeApi, name: str, requests: list[str]) -> None:
     claim = fake_api.claim(devices=("gpu-0", "gpu-1"))

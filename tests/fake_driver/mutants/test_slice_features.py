@@ -107,3 +107,17 @@ def test_one_ordinary_device_is_shared(published: Published) -> None:
         each["name"] for each in devices if each.get("allowMultipleAllocations") and "purpose" not in each["attributes"]
     ]
     assert shared == ["gpu-0"]
+
+
+def test_one_ordinary_device_is_tainted(published: Published) -> None:
+    devices = [
+        device for each in published("one-ordinary-device-tainted") for device in each["spec"].get("devices", ())
+    ]
+    tainted = [each["name"] for each in devices if each.get("taints") and "purpose" not in each["attributes"]]
+    assert tainted == ["gpu-0"]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", "version"), ("versions-as-strings", "string")])
+def test_versions_as_strings(published: Published, name: str, kind: str) -> None:
+    first = published(name)[0]["spec"]["devices"][0]
+    assert first["attributes"]["driverVersion"] == {kind: "550.54.15"}

@@ -172,6 +172,23 @@ def test_publishes_only_the_first_time(parts_with: PartsWith, name: str, again: 
     assert bool(parts_with(name).plan(wanted, [], {}).create) is again
 
 
+@pytest.mark.parametrize(("name", "is_deleted"), [("", False), ("deletes-slices-after-a-restart", True)])
+def test_deletes_slices_after_a_restart(parts_with: PartsWith, name: str, is_deleted: bool) -> None:
+    first, wanted = parts_with(name), [a_slice("a", "")]
+    assert not first.plan(wanted, [a_slice("a", "1")], {})
+    again = parts_with(name).plan(wanted, [a_slice("a", "1")], {})
+    assert [each["metadata"]["uid"] for each in again.delete] == (["1"] if is_deleted else [])
+
+
+@pytest.mark.parametrize(("name", "second"), [("", ["a", "b", "c"]), ("publishes-in-another-order", ["b", "c", "a"])])
+def test_publishes_in_another_order(parts_with: PartsWith, name: str, second: list[str]) -> None:
+    wanted = a_slice("a", "")
+    wanted["spec"]["devices"] = [{"name": each} for each in "abc"]
+    for order in (["a", "b", "c"], second):
+        (found,) = parts_with(name).alter_slices([wanted])
+        assert [each["name"] for each in found["spec"]["devices"]] == order
+
+
 def a_slice(name: str, uid: str) -> Any:
     pool = {"name": "worker", "generation": 1, "resourceSliceCount": 1}
     return {"metadata": {"name": name, "uid": uid}, "spec": {"pool": pool, "nodeName": "worker", "devices": []}}

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ApiError, DriverFailed, TestbedError
+from testbed.errors import ApiError, DriverFailed, NothingToJudge, TestbedError
 from testbed.vocabulary.cluster.accounts import Account
 from testbed.vocabulary.world import World
 
 USER = "system:serviceaccount:dra-testbed-driver:gpu"
 NODE_EXTRA = "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"
+V1 = {"preferredVersion": {"version": "v1"}, "versions": [{"version": "v1"}]}
 
 
 class Server:
@@ -23,6 +24,7 @@ class Server:
         self.roles: dict[str, set[tuple[str, ...]]] = {}
         self.slices: dict[str, Any] = {}
         self.refusal, self.why = 403, "not your node"
+        self.accepts_all = self.refuses_all = False
         self.asked: list[Any] = []
         self.bodies: list[Any] = []
 
@@ -34,12 +36,16 @@ class Server:
             names = ("verb", "group", "resource", "subresource", "name")
             rules = self.rules | self.roles.get(asked["namespace"], set())
             return {"status": {"allowed": tuple(asked[name] for name in names) in rules}}
+        if path == "/apis":
+            return {"groups": [{"name": "resource.k8s.io", **V1}]}
         assert what["query"] == {"dryRun": "All"}  # a dry run
         headers = dict(what["headers"])
         assert headers["Impersonate-User"] == USER
         self.bodies.append(what["body"])
+        if self.refuses_all:
+            raise ApiError(f"{method} {path}", 403, "", "forbidden")
         meant = self.slices[path.rpartition("/")[2]] if method == "DELETE" else what["body"]
-        if meant["spec"].get("nodeName") != headers[NODE_EXTRA]:
+        if not self.accepts_all and meant["spec"].get("nodeName") != headers[NODE_EXTRA]:
             raise ApiError(f"{method} {path}", self.refusal, "", self.why)
         return what["body"]
 
@@ -151,3 +157,67 @@ def test_a_harness_that_may_not_impersonate_does_not_judge_the_driver(account: A
 def test_a_driver_without_pods_blames_the_driver(world: Callable[..., World]) -> None:
     with pytest.raises(DriverFailed, match="no pod of the driver is bound to a node"):
         Account(world()).allowed("get pods")
+
+
+def _policy(version: str = "*", user: str = USER, resource: str = "resourceslices") -> dict[str, Any]:
+    rule = {"apiGroups": ["resource.k8s.io"], "apiVersions": [version], "resources": [resource]}
+    condition = {"expression": f"request.userInfo.username == '{user}' && 'gpu.dra-testbed.example' != ''"}
+    return {"matchConstraints": {"resourceRules": [rule]}, "matchConditions": [condition]}
+
+
+def _put(account: Account, **spec: Any) -> None:
+    kube: Any = account.world.kube
+    kube.put("ValidatingAdmissionPolicy", "slices", spec=spec)
+
+
+def test_an_account_that_is_restricted_to_its_node_is_correct(account: Account, server: Server) -> None:
+    server.slices = {each["metadata"]["name"]: each for each in account.world.slices()}
+    account.should_publish_its_own_slices()
+    account.should_not_publish(node="another-node")
+    account.should_not_publish()
+    account.should_not_write_slices_of_others()
+
+
+@pytest.mark.parametrize(
+    ("spec", "cause"),
+    [
+        ({}, "no ValidatingAdmissionPolicy for ResourceSlices is of this driver"),
+        (_policy(), "ValidatingAdmissionPolicy slices accepts it, or has no binding that denies"),
+        (_policy("v1beta1"), "slices matches only v1beta1 of resource.k8s.io, and the API server serves v1"),
+        (_policy(user="system:serviceaccount:x:y"), f"is for system:serviceaccount:x:y, and .* account is {USER}"),
+        (_policy("v1", resource="resourceclaims"), "no ValidatingAdmissionPolicy"),
+    ],
+)
+def test_a_surplus_right_to_publish_is_explained(
+    account: Account, server: Server, spec: dict[str, Any], cause: str
+) -> None:
+    server.accepts_all = True
+    _put(account, **spec)
+    with pytest.raises(
+        DriverFailed, match=rf"not to be allowed to publish a slice of node other\n  likely cause: .*{cause}"
+    ):
+        account.should_not_publish(node="other")
+    with pytest.raises(DriverFailed, match=r"to change a slice of another node\n"):
+        account.should_not_write_slices_of_others()
+
+
+def test_policies_that_match_nothing_are_named(account: Account) -> None:
+    with pytest.raises(NothingToJudge, match="installs no ValidatingAdmissionPolicy"):
+        _ = account.policy_problems
+    _put(account, **_policy())
+    assert account.policy_problems == ()
+    _put(account, **_policy("v1beta1", "system:serviceaccount:x:y"))
+    assert len(account.policy_problems) == 2
+
+
+def test_slices_of_another_account_are_not_judged_by_the_rights_of_the_pods(account: Account, server: Server) -> None:
+    server.refuses_all = True
+    with pytest.raises(NothingToJudge, match=f"another account than {USER} publishes"):
+        account.should_publish_its_own_slices()
+    account.should_be_allowed("create resourceslices.resource.k8s.io")
+    kube: Any = account.world.kube
+    kube.objects = {key: each for key, each in kube.objects.items() if key[0] != "ResourceSlice"}
+    with pytest.raises(DriverFailed, match="allowed to publish a slice of its node node-1\n  last seen: forbidden"):
+        account.should_publish_its_own_slices()
+    with pytest.raises(DriverFailed, match="to be allowed to create resourceslices"):
+        account.should_be_allowed("create resourceslices.resource.k8s.io")

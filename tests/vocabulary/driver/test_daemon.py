@@ -193,6 +193,26 @@ def test_an_update_that_does_not_complete_blames_the_driver(
         pods.update()
 
 
+def test_a_daemonset_whose_pods_are_all_terminating_is_updated(
+    daemon: Callable[..., tuple[Daemon, Controller]],
+) -> None:
+    pods, _ = daemon()
+    kube: Any = pods.world.kube
+    old = pods.start_update()  # without surge on one node, there is no other pod now
+    for key in [key for key in kube.objects if key[0] == "Pod"]:
+        kube.objects[key]["metadata"]["deletionTimestamp"] = "2026-11-20T00:00:00Z"
+    pods.stop_on("node-2")
+    pods.start_again()
+    pods.should_be_updated(old)
+    assert sorted(_nodes(pods)) == ["node-1", "node-2"]
+
+
+def test_a_restart_and_an_update_say_how_long_they_took(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, _ = daemon()
+    assert 0 < pods.restart("node-1") < 30
+    assert 0 < pods.update() < 30
+
+
 BY_HAND: Any = {**SPEC, "updateStrategy": {"type": "OnDelete"}}
 
 

@@ -51,7 +51,23 @@ def test_a_shared_device_is_named_with_its_field() -> None:
 def test_a_device_of_the_network_is_named_with_its_field() -> None:
     assert list(declared_devices.without_node(_pools())) == []
     (found,) = declared_devices.without_node(_of_the_network())
-    assert found == "device gpu-0 of pool far is in a ResourceSlice without spec.nodeName"
+    assert found == "device gpu-0 of pool far has allNodes: true"
+
+
+def test_devices_count_on_the_nodes_that_can_use_them() -> None:
+    rack = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "In", "values": ["a"]}]}]}
+    spec: Any = {"pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "driver": cluster.DRIVER}
+    spec |= {"perDeviceNodeSelection": True, "devices": [{"name": "one", "nodeName": "node-1"}]}
+    spec["devices"].append({"name": "two", "nodeSelector": rack})
+    ordinary = tuple(pools([{"metadata": {"name": "s"}, "spec": spec}], cluster.DRIVER))
+    file: Any = SimpleNamespace(devices=SimpleNamespace(per_node=2), are_devices_local=True)
+    labels = {"node-1": {"rack": "a"}, "node-2": {"rack": "a"}, "node-3": {}}
+    found = declared_devices.Contradictions(file, labels, ordinary, ordinary)
+    assert found.devices_without_node == ()
+    assert found.nodes_with_too_few_devices == (
+        "node node-2 has 1, but spec.devices.perNode is 2",
+        "node node-3 has 0, but spec.devices.perNode is 2",
+    )
 
 
 def test_a_node_with_fewer_devices_than_promised_is_named() -> None:
@@ -79,7 +95,7 @@ def test_of_ordinary_devices_that_are_declared_shareable_no_others_count(are_sha
     declared = SimpleNamespace(per_node=1)
     file: Any = SimpleNamespace(are_devices_shared=are_shared, optional=SimpleNamespace(capacity=declared))
     special = tuple(_pools(allowMultipleAllocations=True))
-    found = declared_devices.Contradictions(file, frozenset({"node-1"}), special, tuple(_pools()))
+    found = declared_devices.Contradictions(file, {"node-1": {}}, special, tuple(_pools()))
     assert len(found.nodes_with_too_few_shareable_devices) == missing
 
 
@@ -95,3 +111,30 @@ def test_counters_that_offer_a_device_twice_break_the_promise_of_a_whole_device(
     (found,) = declared_devices.broken_promises(_groups(16), PROMISED, "node-1")
     assert found.startswith("node node-1 has 0 devices that exclude all others")
     assert "spec.optional.partitions.whole is 1" in found
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kind"),
+    [
+        ("consumesCounters", [{"counterSet": "s"}], "partitions"),
+        ("allowMultipleAllocations", True, "capacity"),
+        ("bindingConditions", ["ready"], "binding"),
+        ("taints", [{"key": "a.example/b", "effect": "NoSchedule"}], "taints"),
+        ("taints", [{"key": "a.example/b", "effect": "None"}], ""),
+        ("taints", [{"key": "suites.dra-testbed.example/broken", "effect": "NoExecute"}], ""),
+    ],
+)
+def test_undeclared_features_are_named_with_device_and_field(field: str, value: Any, kind: str) -> None:
+    classes = {"partitions": None, "capacity": None, "binding": None, "taints": None}
+    for known, expected in ((classes, [kind] if kind else []), ({**classes, kind: "ordinary"}, [])):
+        file: Any = SimpleNamespace(classes=SimpleNamespace(**known), devices=SimpleNamespace(classes=("ordinary",)))
+        found = declared_devices.Contradictions(file, {}, (), tuple(_pools(**{field: value}))).undeclared_features
+        assert list(found) == [
+            f"device gpu-1 of pool node-1 has {field}, and spec.optional.{each} of the driver file does not name its class"
+            for each in expected
+        ]
+
+
+def test_devices_without_a_version_are_named() -> None:
+    found = list(declared_devices.without_version(_pools(attributes={"driverVersion": {"version": "1.2.3"}})))
+    assert found == ["device gpu-0 of pool node-1"]

@@ -371,3 +371,8 @@ def test_without_expected_values_there_is_nothing_to_judge(world: Make) -> None:
     spec = made.driver_file.spec.model_copy(update={"devices": devices})
     found = Driver(replace(made, driver_file=made.driver_file.model_copy(update={"spec": spec})))
     assert "attribute model of device gpu-0 of pool node-1 is 'F100'" in found.contradictions.unexpected_values[0]
+
+
+def test_devices_of_two_nodes_with_the_same_name(world: Callable[..., World]) -> None:
+    here, there = Driver(world()).namesakes_on("node-2", "node-1")
+    assert (here.pool, there.pool, here.name) == ("node-2", "node-1", there.name)

@@ -68,6 +68,13 @@ def test_a_watch_that_does_not_show_the_current_slices_proves_nothing(
         _ = seen.lost_devices
 
 
+def _with_uids(made: World) -> World:
+    for each in made.slices():
+        each["metadata"]["uid"] = f"{each['metadata']['name']}-uid"
+        made.kube.apply(each)
+    return made
+
+
 @pytest.mark.parametrize(
     ("events", "replaced"),
     [
@@ -80,11 +87,22 @@ def test_a_watch_that_does_not_show_the_current_slices_proves_nothing(
 def test_slices_with_another_uid_are_replaced(
     world: Make, monkeypatch: pytest.MonkeyPatch, events: list[Any], replaced: tuple[str, ...]
 ) -> None:
-    made = world()
-    for each in made.slices():
-        each["metadata"]["uid"] = f"{each['metadata']['name']}-uid"
-        made.kube.apply(each)
+    made = _with_uids(world())
     assert _watched(Driver(made).watch_pools("node-1"), monkeypatch, *events).replaced_slices == replaced
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cause"), [(4.24, r"ready again after 4\.2 s\n.*the driver deleted"), (41, r"41\.0 s\n.*a slow stop")]
+)
+def test_lost_slices_differ_from_a_slow_start(
+    world: Make, monkeypatch: pytest.MonkeyPatch, seconds: float, cause: str
+) -> None:
+    less, all_again = (_event("MODIFIED", count, "slice-node-1-uid") for count in (3, 4))
+    driver = Driver(_with_uids(world()))
+    _watched(driver.watch_pools("node-1"), monkeypatch, all_again).should_stay_published(seconds)
+    seen = _watched(driver.watch_pools("node-1"), monkeypatch, less, all_again)
+    with pytest.raises(DriverFailed, match=rf"missing for a time: {cluster.DRIVER}/node-1/gpu-3; .*{cause}"):
+        seen.should_stay_published(seconds)
 
 
 def test_the_pools_of_the_network_are_watched_on_every_node(world: Make) -> None:
