@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ci.mutants import dead
+from ci.mutants import dead, suites
 from ci.mutants.activation import MutableTestbed
 from ci.mutants.digest import digest
 from ci.mutants.matrix import CONTROL, Key, MutantResult, Plan, State
-from testbed.conformance import events, facts
+from testbed.conformance import facts
 from testbed.conformance.catalogue import Entry
 from testbed.conformance.selection import choose
-from testbed.errors import TestbedError
 from testbed.models.report import RequirementReport
 from testbed.models.run_request import RunRequest
-from testbed.reporting import report
-from testbed.runs import pytest_process
 
 # Most tests fail by a timeout, so many can wait at the same time.
 _WORKERS = 6
-# pytest with --maxfail repeats no failed test: here, failures are expected.
-_NO_REPETITIONS = "--maxfail=1000000"
 
 
 def run(wanted: Plan, target: MutableTestbed, state: State, work: Path, patience: float) -> None:
@@ -64,27 +57,19 @@ def _run_case(
     """Run the tests side by side. Repeat alone, with full patience, those without an answer and those that should have passed."""
     began = time.monotonic()
     request = RunRequest(testbed=testbed, report=folder.absolute(), patience=patience, workers=_WORKERS)
-    seen = _results(name, entries, _run_suites(request, entries))
+    seen = _results(name, entries, _rows(request, entries))
     state.add(seen)
     again = dead.to_repeat(seen, reasons)
     for entry in (each for each in entries if each.requirement.id in again):
         report_folder = request.report / "again" / entry.requirement.id
         alone = request.model_copy(update={"report": report_folder, "workers": 0, "patience": max(1.0, patience)})
-        state.add(_results(name, [entry], _run_suites(alone, [entry])))
+        state.add(_results(name, [entry], _rows(alone, [entry])))
     print(f"{name}: {len(entries)} requirements in {time.monotonic() - began:.0f} s, {len(again)} repeated", flush=True)
 
 
-def _run_suites(request: RunRequest, entries: Sequence[Entry]) -> dict[str, RequirementReport]:
+def _rows(request: RunRequest, entries: Sequence[Entry]) -> dict[str, RequirementReport]:
     """Run the tests of these requirements. Return what the report says about each."""
-    shutil.rmtree(request.report, ignore_errors=True)  # of an earlier attempt
-    request.report.mkdir(parents=True)
-    chosen = request.model_copy(update={"tests": tuple(entry.test for entry in entries)})
-    with (request.report / "pytest.log").open("w") as log:
-        words = [*pytest_process.argv(chosen), _NO_REPETITIONS]
-        subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, check=False)
-    if not (request.report / events.FILE).exists():
-        raise TestbedError(f"pytest started no test; see {request.report / 'pytest.log'}")
-    return {each.id: each for each in report.build(events.read(request.report)).requirements}
+    return {each.id: each for each in suites.run(request, entries).requirements}
 
 
 def _results(name: str, entries: Sequence[Entry], rows: Mapping[str, RequirementReport]) -> list[MutantResult]:

@@ -179,7 +179,7 @@ def test_what_has_no_answer_is_repeated_alone_with_full_patience(
         verdicts = {"A-001": Verdict.FAIL, "A-002": Verdict.BLOCKED if len(asked) == 1 else Verdict.PASS}
         return {name: row(name, verdicts[name]) for name in ids}
 
-    monkeypatch.setattr(dead_runs, "_run_suites", run_suites)
+    monkeypatch.setattr(dead_runs, "_rows", run_suites)
     state = State(tmp_path / "dead.jsonl")
     dead_runs._run_case("testbed", ONLY, dead.plan(FEW)[ONLY], state, tmp_path / "case", 0.1, {})
     assert asked == [(["A-001", "A-002"], dead_runs._WORKERS, "case", 0.1), (["A-002"], 0, "A-002", 1.0)]

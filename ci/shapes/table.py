@@ -1,0 +1,40 @@
+"""The shapes of drivers: the driver file of each, its own requirements, and the mutant that these must catch. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed import folders
+from testbed.errors import UsageError, did_you_mean
+
+FOLDER = folders.data("manifests") / "drivers"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of driver, played by the fake driver with the driver file of the same name in manifests/drivers."""
+
+    name: str
+    about: str
+    own: tuple[
+        str, ...
+    ]  # requirements that judge what is particular about the shape; the run of a shape adds a profile to them
+    twin: str  # a mutant with a fault that this shape makes likely
+    caught_by: tuple[str, ...]  # the requirements that must fail on the twin, among all that run
+
+    @property
+    def driver_file(self) -> str:
+        """Return the path of the driver file."""
+        return str(FOLDER / f"{self.name}.yaml")
+
+
+SHAPES: tuple[Shape, ...] = ()
+
+
+def choose(names: list[str]) -> list[Shape]:
+    """Return the shapes of these names, or all. UsageError for an unknown name."""
+    known = [shape.name for shape in SHAPES]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no shape {name}", hint=did_you_mean(name, known))
+    return [shape for shape in SHAPES if not names or shape.name in names]
