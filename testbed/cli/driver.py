@@ -15,6 +15,7 @@ from testbed import bringup
 from testbed.binaries.lock import minors
 from testbed.bringup import Testbed
 from testbed.cli import options
+from testbed.cli.driver_init import init
 from testbed.conformance import profiles
 from testbed.errors import UsageError
 from testbed.models.config import effective
@@ -30,7 +31,10 @@ from testbed.waiting import set_patience
 
 @click.group()
 def group() -> None:
-    """Check a driver file, and show what it lets the suites judge."""
+    """Write a driver file, check it, and show what it lets the suites judge."""
+
+
+group.add_command(init)
 
 
 @group.command()

@@ -22,7 +22,7 @@ COMMANDS = {
     "down": ("testbed.cli.testbeds", "down", "Remove a testbed."),
     "status": ("testbed.cli.testbeds", "status", "Show the state of one testbed or all."),
     "logs": ("testbed.cli.testbeds", "logs", "Show or copy the logs of a testbed's components."),
-    "driver": ("testbed.cli.driver", "group", "Check a driver file, before anything is judged."),
+    "driver": ("testbed.cli.driver", "group", "Write a driver file, and check it before anything is judged."),
     "hardware": ("testbed.cli.hardware", "group", "Show the fake hardware, and change it while pods run."),
     "list": ("testbed.cli.catalogue", "list_", "List the requirements."),
     "explain": ("testbed.cli.catalogue", "explain", "Show one requirement with its manifest and test."),

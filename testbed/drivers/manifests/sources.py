@@ -11,6 +11,7 @@ import yaml
 from testbed.drivers.manifests import charts, kustomizations
 from testbed.errors import UsageError
 from testbed.kube.client import Object
+from testbed.models.driver.install import Install
 from testbed.models.driver_file import DriverFile
 from testbed.models.strict import require_kind
 from testbed.rendering import render_file, variables_of
@@ -32,10 +33,17 @@ def rendered_manifests(
     install = driver_file.install
     if install is None:
         return {}
+    found = _rendered_templates(driver_file, install, image, hardware)
     if install.kustomize:
-        return {install.kustomize: kustomizations.build(install.kustomize)}
+        found[install.kustomize] = kustomizations.build(install.kustomize)
     if install.chart:
-        return {install.chart.path: charts.template(driver_file, install.chart, kubernetes)}
+        found[install.chart.path] = charts.template(driver_file, install.chart, kubernetes)
+    return found
+
+
+def _rendered_templates(
+    driver_file: DriverFile, install: Install, image: str, hardware: Path | None
+) -> dict[Path, str]:
     files = {**install.variables_from_files, **({"hardware": hardware} if hardware else {})}
     variables: dict[str, object] = {
         "driver_name": driver_file.driver,

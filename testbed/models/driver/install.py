@@ -59,12 +59,13 @@ class Previous(Strict):
 
 
 class Install(Strict):
-    """How to install the driver: one of manifests, kustomize, chart, process, installed."""
+    """How to install the driver: one of manifests, kustomize, chart, process, installed. Manifests can be added to kustomize and chart."""
 
     manifests: tuple[ExistingPath, ...] = Field(
         (),
         min_length=1,
-        description="Manifests: files or folders relative to this file, applied in this order. They are templates with {{ variables }}.",
+        description="Manifests: files or folders relative to this file, applied in this order, and before those of kustomize or chart. "
+        "They are templates with {{ variables }}.",
     )
     kustomize: ExistingPath | None = Field(None, description="Folder of a kustomization, relative to this file.")
     chart: Chart | None = None
@@ -88,7 +89,8 @@ class Install(Strict):
 
     @model_validator(mode="after")
     def _require_one_way(self) -> Install:
-        ways = [name for name in _WAYS if getattr(self, name)]
+        adds = bool(self.kustomize or self.chart)
+        ways = [name for name in _WAYS if getattr(self, name) and not (adds and name == "manifests")]
         if len(ways) != 1:
             raise ValueError(f"has {' and '.join(ways) or 'none'} of {', '.join(_WAYS)}, but must have one of them")
         unused = sorted(self.model_fields_set - {"installed", "pull_secret"}) if self.installed else []

@@ -98,14 +98,14 @@ def try_devices(world: World, nodes: Sequence[str] = ()) -> list[Trial | FailedT
 def _try_class(world: World, device_class: str, nodes: Sequence[str]) -> list[Trial | FailedTrial]:
     with new_scenario(world, NAME) as scenario:
         scenario.apply("trial.yaml", device_class=device_class, nodes=list(nodes))
-        _wait(scenario)
+        wait_for_pods(scenario)
         with ThreadPoolExecutor(max_workers=min(16, len(nodes))) as pool:
             return list(
                 pool.map(lambda number: _trial(scenario, device_class, number, nodes[number]), range(len(nodes)))
             )
 
 
-def _wait(scenario: Scenario) -> None:
+def wait_for_pods(scenario: Scenario) -> None:
     """Wait until each pod runs, or shows why it does not."""
     with contextlib.suppress(WaitTimeout):
         eventually(lambda: _check(scenario, patient=False), "the first pods", _RUN, longest_pause=0.2)
@@ -115,7 +115,7 @@ def _wait(scenario: Scenario) -> None:
 def _check(scenario: Scenario, *, patient: bool) -> None:
     """Raise NotYet while a pod may still run. A pod without a device is waited for only if `patient`."""
     kube = scenario.world.kube
-    waiting = [each for each in kube.list("v1", "Pod", scenario.namespace) if not _runs(each)]
+    waiting = [each for each in kube.list("v1", "Pod", scenario.namespace) if not is_running(each)]
     refused = _refused(kube.list("v1", "Event", scenario.namespace)) if waiting else ()
     undecided = [
         each for each in waiting if each["metadata"]["name"] not in refused and (patient or not lacks_devices(each))
@@ -133,7 +133,8 @@ def _refused(events: Sequence[Object]) -> set[str]:
     }
 
 
-def _runs(pod: Object) -> bool:
+def is_running(pod: Object) -> bool:
+    """Return True if all containers of a pod run."""
     try:
         pod_states.running(pod)
     except (NotYet, StateUnreachable):
@@ -145,7 +146,7 @@ def _trial(scenario: Scenario, device_class: str, number: int, node: str) -> Tri
     names = {kind: f"{kind}-{number}" for kind in ("without", "with")}
     for name in names.values():
         pod = scenario.pod(name).object
-        if not _runs(pod):
+        if not is_running(pod):
             return FailedTrial(device_class, node, *_why(scenario.world, pod))
     try:
         seen = _seen(scenario, names["with"]), _seen(scenario, names["without"])

@@ -94,6 +94,14 @@ def test_a_kustomization_is_built_and_installed(tmp_path: Path) -> None:
     assert _identities(manifests(driver_file)) == [("ConfigMap", "acme-settings", "acme-system")]
 
 
+def test_manifests_are_installed_beside_a_kustomization(tmp_path: Path, script: Script) -> None:
+    """A class for a driver whose vendor ships none, or a DaemonSet that makes devices."""
+    script("kustomize", "echo '{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}'\n")
+    (tmp_path / "extra.yaml").write_text(_manifest("ConfigMap", "extra"))
+    found = manifests(_driver(tmp_path, "{kustomize: ., manifests: [extra.yaml]}"))
+    assert _identities(found) == [("ConfigMap", "extra", ""), ("ConfigMap", "c", "")]
+
+
 def test_kustomize_is_preferred_to_kubectl(tmp_path: Path, script: Script) -> None:
     script("kubectl", "exit 1\n")
     script("kustomize", 'test "$1" = build && echo "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"\n')

@@ -1,0 +1,97 @@
+"""driver init: write a driver file for a driver that is observed on a testbed. Parses, calls onboarding, prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from testbed.cli import options
+from testbed.errors import UsageError
+from testbed.onboarding.discovery.initialize import InitRequest, initialize
+from testbed.onboarding.discovery.questions import Questions
+from testbed.onboarding.discovery.sources import find_source
+from testbed.progress import Progress
+from testbed.waiting import set_patience
+
+_PATH = click.Path(exists=True, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=_PATH,
+    metavar="PATH",
+    help="Manifests (a file or folder; repeatable), a kustomization, or a Helm chart. Without it, the driver is installed already.",
+)
+@click.option("--values", type=_FILE, metavar="FILE", help="Values of the chart.")
+@click.option(
+    "--image", "images", multiple=True, type=_FILE, metavar="ARCHIVE", help="Load the images of an archive; repeatable."
+)
+@click.option(
+    "--companion",
+    "companions",
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="Manifests that are installed before the driver, such as a DaemonSet that makes devices; repeatable.",
+)
+@click.option("--driver-name", default="", metavar="NAME", help="The driver in ResourceSlices, if there are several.")
+@click.option("--testbed", "testbed_name", default="", metavar="NAME", help="A testbed that is up, and stays.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="The driver file. [default: NAME.yaml]")
+@click.option("--yes", is_flag=True, help="Ask nothing: take the default answers, and write the questions as comments.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@options.testbed
+@options.patience
+def init(sources: tuple[Path, ...], yes: bool, patience: float, **flags: Any) -> None:
+    """Write a driver file: install a driver on a testbed, and observe what it publishes and what containers get from it.
+
+    The testbed is removed again. With --kubeconfig, the driver is observed in a cluster where it is installed already.
+    """
+    request = _request(sources, flags)
+    set_patience(patience)
+    questions = Questions(None if yes or not sys.stdin.isatty() else _ask)
+    findings = initialize(request, questions, Progress())
+    click.echo(f"wrote {request.file}")
+    for key, question in questions.open.items():
+        click.echo(f"  question about spec.{key}: {question}")
+    for each in findings:
+        click.echo(f"  {each.describe(request.file)}")
+    click.echo(f"next: dra-testbed run --driver {request.file}")
+
+
+def _request(sources: tuple[Path, ...], flags: dict[str, Any]) -> InitRequest:
+    own = {name: flags.pop(name) for name in ("images", "driver_name", "output", "force")}
+    values, companions, testbed = (flags.pop(name) for name in ("values", "companions", "testbed_name"))
+    name = flags.pop("name") or ""
+    config = options.configuration({**flags, "driver": "none", "provider": _provider(flags, sources)})
+    if not sources and not testbed and config.provider != "existing":
+        raise UsageError(
+            "there is no driver to describe",
+            hint="--from with its manifests, or --kubeconfig of a cluster where it runs",
+        )
+    source = find_source(sources, values, own["images"], companions)
+    return InitRequest(source, config, testbed, name=name, **own)
+
+
+def _provider(flags: dict[str, Any], sources: Sequence[Path]) -> str | None:
+    provider = flags.get("provider")
+    if not flags.get("kubeconfig") and provider != "existing":
+        return provider
+    if sources:
+        raise UsageError(
+            "--from installs a driver, which init does only on testbeds that it makes",
+            hint="install the driver in the cluster first, and leave --from out",
+        )
+    return "existing"
+
+
+def _ask(question: str, answers: Sequence[str], default: str) -> str:
+    kind = click.Choice(answers) if answers else None
+    return str(click.prompt(question, default=default, type=kind))

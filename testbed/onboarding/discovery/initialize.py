@@ -1,0 +1,210 @@
+"""`driver init`: installs a driver on a testbed, observes it, and writes its driver file."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed import bringup
+from testbed.bringup import Testbed
+from testbed.drivers.manifests import tools
+from testbed.errors import UsageError
+from testbed.kube.client import Object
+from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import load_driver_file
+from testbed.onboarding.checks.all_checks import check_on, world_on
+from testbed.onboarding.checks.finding import Finding, with_lines
+from testbed.onboarding.discovery.draft import Observed, draft
+from testbed.onboarding.discovery.facts import ClusterFacts, PublishedDevice, by_node
+from testbed.onboarding.discovery.gathering import gather, wait_for_devices
+from testbed.onboarding.discovery.inference import classes, made_class, pods
+from testbed.onboarding.discovery.inference.classes import Classes
+from testbed.onboarding.discovery.inference.pods import PodsFinding
+from testbed.onboarding.discovery.installation import install_source
+from testbed.onboarding.discovery.limits import observe_limits
+from testbed.onboarding.discovery.questions import Questions
+from testbed.onboarding.discovery.samples import take_samples
+from testbed.onboarding.discovery.sources import Source, provisional
+from testbed.onboarding.discovery.writer import write
+from testbed.progress import Progress
+
+
+@dataclass(frozen=True)
+class InitRequest:
+    """What the user asks for. `testbed` is the name of a testbed that is up; without it, one is made of `config` and removed again."""
+
+    source: Source
+    config: TestbedConfig
+    testbed: str = ""
+    images: tuple[Path, ...] = ()
+    driver_name: str = ""
+    name: str = ""
+    output: Path | None = None
+    force: bool = False
+
+    @property
+    def file(self) -> Path:
+        """Return the driver file to write."""
+        return self.output or Path(f"{self.name or self.source.name}.yaml")
+
+    @property
+    def class_file(self) -> Path:
+        """Return the file for a DeviceClass, if the driver has none."""
+        return self.file.with_name(f"{self.file.stem}-class.yaml")
+
+
+def initialize(request: InitRequest, questions: Questions, progress: Progress) -> list[Finding]:
+    """Write a driver file, and return what a check of it finds.
+
+    The testbed is removed, also after a failure, unless the request names one.
+    """
+    _refuse_to_overwrite(request.file, request)
+    tools.fetch_missing([provisional(request.source)])
+    with _testbed(request, progress) as testbed:
+        return _Initializer(request, questions, progress, testbed).run()
+
+
+@contextlib.contextmanager
+def _testbed(request: InitRequest, progress: Progress) -> Iterator[Testbed]:
+    if request.testbed:
+        yield bringup.attach(request.testbed)
+        return
+    config = replace(request.config, name=f"init-{secrets.token_hex(3)}", driver=None)
+    testbed = bringup.bring_up(config, progress, ephemeral=True)
+    try:
+        yield testbed
+    finally:
+        bringup.tear_down(testbed.name, progress)
+
+
+def _refuse_to_overwrite(path: Path, request: InitRequest) -> None:
+    if path.exists() and not request.force:
+        raise UsageError(f"{path} exists", hint="--output with another path, or --force to overwrite it")
+
+
+@dataclass(frozen=True)
+class _Initializer:
+    """One run of `driver init` on a testbed."""
+
+    request: InitRequest
+    questions: Questions
+    progress: Progress
+    testbed: Testbed
+
+    def run(self) -> list[Finding]:
+        """Install the driver, observe it, write the driver file, and return what a check of it finds."""
+        source, images = self.request.source, self.request.images
+        namespaces = install_source(self.testbed, source, images, self.progress) if source.installs else frozenset()
+        with self.progress.step("devices of the driver"):
+            wait_for_devices(self.testbed.kube, namespaces)
+        facts = gather(self.testbed.kube)
+        driver = self._driver(facts)
+        devices = [each for each in facts.devices if each.driver == driver]
+        found_pods = self._pods(facts, driver, {each.node for each in devices if each.node})
+        found_classes, install = self._classes(facts, driver, devices)
+        observed = self._observe(Observed(driver, install, found_pods, found_classes, facts.nodes))
+        return self._write(observed)
+
+    def _driver(self, facts: ClusterFacts) -> str:
+        names, wanted = facts.drivers, self.request.driver_name
+        if not names:
+            raise UsageError(
+                "the cluster has no ResourceSlice", hint="install the driver first, or name its manifests with --from"
+            )
+        if wanted and wanted not in names:
+            raise UsageError(f"no ResourceSlice is of driver {wanted}", hint=f"--driver-name {' or '.join(names)}")
+        most = max(names, key=lambda name: sum(each.driver == name for each in facts.devices))
+        return wanted or self.questions.choose("driver", "Which driver is described?", names, most)
+
+    def _pods(self, facts: ClusterFacts, driver: str, on: Collection[str]) -> PodsFinding:
+        found = pods.candidates(facts.daemonsets, driver, on)
+        if not found:
+            raise UsageError(
+                f"no DaemonSet mounts the folder of the kubelet's plugins, so none can be driver {driver}",
+                hint="write the driver file by hand: docs/driver-file.md",
+            )
+        names = [each.name for each in found]
+        name = (
+            names[0]
+            if pods.is_clear(found)
+            else self.questions.choose("pods", f"Which DaemonSet is {driver}?", names, names[0])
+        )
+        return pods.describe(found[names.index(name)])
+
+    def _classes(
+        self, facts: ClusterFacts, driver: str, devices: Sequence[PublishedDevice]
+    ) -> tuple[Classes, dict[str, Any]]:
+        """Return the driver's classes, and the section `install`. If the driver has no class, make one."""
+        section = self.request.source.relative_to(self.request.file.absolute().parent)
+        found = classes.classes_of(driver, facts.classes, devices)
+        if found.unknown:
+            names = ", ".join(found.unknown)
+            self.questions.note(
+                "devices.classes", f"The selector of {names} could not be evaluated. Does it select ordinary devices?"
+            )
+        if found.ordinary:
+            also = self._further(found)
+            return classes.classes_of(driver, facts.classes, devices, also), section
+        manifest = self._made_class(driver, devices)
+        self.testbed.kube.apply(self.testbed.owner.mark(manifest), manager=self.testbed.owner.manager)
+        return classes.classes_of(driver, [manifest], devices), self._with_class(manifest, section)
+
+    def _further(self, found: Classes) -> list[str]:
+        """Return which further classes the user regards as ordinary."""
+        questions = {
+            name: f"Are the {count} devices of class {name} ordinary, too?" for name, count in found.further.items()
+        }
+        return [
+            name
+            for name, question in questions.items()
+            if self.questions.choose(f"devices.classes.{name}", question, ["no", "yes"], "no") == "yes"
+        ]
+
+    def _made_class(self, driver: str, devices: Sequence[PublishedDevice]) -> Object:
+        """Return a DeviceClass of the devices that the user chooses."""
+        groups = made_class.groups(devices)
+        question = f"No DeviceClass is for driver {driver}. Which devices are the ordinary ones?"
+        choice = self.questions.choose("devices.classes", question, groups.choices, groups.default)
+        chosen = (groups.attribute, groups.values[choice]) if choice in groups.values else ()
+        return made_class.class_manifest(driver, driver, *chosen)
+
+    def _with_class(self, manifest: Object, section: dict[str, Any]) -> dict[str, Any]:
+        """Write the DeviceClass into a file of its own; return the section `install` with it."""
+        path = self.request.class_file
+        _refuse_to_overwrite(path, self.request)
+        path.write_text(yaml.safe_dump(manifest, sort_keys=False, width=130), encoding="utf-8")
+        self.progress.say(f"wrote {path}: the driver has no DeviceClass")
+        if not self.request.source.installs:
+            self.questions.note("devices.classes", f"Install this class, which is new: kubectl apply -f {path.name}")
+            return section
+        return {**section, "manifests": [*section.get("manifests", ()), path.name]}
+
+    def _observe(self, observed: Observed) -> Observed:
+        """Return what containers with and without devices have, on the node with most devices, and which uses are refused."""
+        of, source = observed.classes, self.request.source
+        groups = {node: len(devices) for node, devices in by_node(of.selected).items() if node}
+        node = max(sorted(groups), key=lambda each: groups[each], default="") or observed.nodes[0]["metadata"]["name"]
+        counts = (0, 1, 2) if groups.get(node, len(of.selected)) > 2 else (0, 1)
+        driver_file = provisional(
+            source, driver=observed.driver, namespace=observed.pods.namespace, device_class=of.ordinary[0]
+        )
+        world = world_on(self.testbed, driver_file)
+        with self.progress.step(f"pods with and without devices of class {of.ordinary[0]} on {node}"):
+            samples = take_samples(world, node, counts, of.selected)
+        with self.progress.step("pods that share a device"):
+            limits = observe_limits(world, node)
+        return replace(observed, samples=tuple(samples), limits=limits)
+
+    def _write(self, observed: Observed) -> list[Finding]:
+        """Write the driver file, and return what a check of it finds."""
+        path = self.request.file
+        made = draft(observed, self.questions)
+        path.write_text(write(self.request.name or path.stem, made, self.questions.open), encoding="utf-8")
+        with self.progress.step(f"{path} checked"):
+            return with_lines(check_on(self.testbed, load_driver_file(path)), path)

@@ -1,0 +1,50 @@
+"""Installs a driver on a testbed before anything is known about it. Used by `initialize`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed.bringup import Testbed
+from testbed.drivers.install import install
+from testbed.drivers.manifests.pods import pod_specs
+from testbed.drivers.manifests.sources import objects_of
+from testbed.errors import UsageError
+from testbed.images.archives import names_in
+from testbed.kube import features, nodes
+from testbed.onboarding.discovery.inference.pods import node_labels
+from testbed.onboarding.discovery.sources import Source, provisional
+from testbed.progress import Progress
+from testbed.providers.base import LoadsImages
+
+
+def install_source(testbed: Testbed, source: Source, images: Sequence[Path], progress: Progress) -> frozenset[str]:
+    """Load the images, label the nodes as the pods need it, install the driver; return the namespaces of its DaemonSets."""
+    driver_file = provisional(source)
+    objects = objects_of(driver_file, kubernetes=features.version(testbed.kube))
+    labels = {key: value for each in objects for spec in pod_specs(each) for key, value in node_labels(spec).items()}
+    if labels:
+        nodes.label(testbed.kube, labels)
+        progress.say(f"note: nodes get the labels {', '.join(f'{key}={value}' for key, value in labels.items())}")
+    loaded = [name for archive in images for name in _load(testbed, archive, progress)]
+    with progress.step(f"{source.name} installed"):
+        install(
+            testbed.kube,
+            driver_file,
+            testbed.owner,
+            loaded=loaded,
+            report=lambda change: progress.say(f"note: {change}"),
+        )
+    home = driver_file.pods.namespace
+    return frozenset(each["metadata"].get("namespace", home) for each in objects if each["kind"] == "DaemonSet")
+
+
+def _load(testbed: Testbed, archive: Path, progress: Progress) -> Iterator[str]:
+    if not isinstance(testbed.cluster, LoadsImages):
+        raise UsageError(
+            f"--image {archive}: images cannot be loaded into the nodes of provider {testbed.config.provider}",
+            hint="push the image to a registry that the cluster can pull from",
+        )
+    with progress.step(f"{archive.name} into the nodes"):
+        testbed.cluster.load_image(archive)
+    yield from names_in(archive)

@@ -1,0 +1,121 @@
+"""What `driver init --from` names: manifests, a kustomization or a chart, as the section `install` of a driver file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import UsageError
+from testbed.models.driver_file import DriverFile
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_ARCHIVES = (".tgz", ".tar.gz")
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a driver is installed: the section `install` of a driver file, with absolute paths, and a name for the driver file."""
+
+    name: str
+    install: dict[str, Any] = field(hash=False)
+
+    @property
+    def is_chart(self) -> bool:
+        """Return True if the driver is installed by a Helm chart, which has a namespace of its own."""
+        return "chart" in self.install
+
+    @property
+    def installs(self) -> bool:
+        """Return True unless the driver is installed already."""
+        return "installed" not in self.install
+
+    def relative_to(self, folder: Path) -> dict[str, Any]:
+        """Return the section with paths relative to a folder."""
+        found: dict[str, Any] = _relative(self.install, folder.absolute())
+        return found
+
+
+INSTALLED = Source("driver", {"installed": True})
+
+
+def find_source(paths: Sequence[Path], values: Path | None, images: Sequence[Path], extra: Sequence[Path]) -> Source:
+    """Return the source that the paths name. `extra` are manifests that are installed before it. Raise UsageError if they do not fit."""
+    if not paths:
+        return INSTALLED
+    section = _section(paths, values)
+    before = [each.absolute() for each in extra]
+    if before:
+        section["manifests"] = [*before, *section.get("manifests", [])]
+    if images:
+        section["images"] = [each.absolute() for each in images]
+    return Source(_name_of(paths[0]), section)
+
+
+def provisional(
+    source: Source, *, driver: str = "unknown.example", namespace: str = "", device_class: str = "unknown.example"
+) -> DriverFile:
+    """Return a driver file with which the driver can be installed and used before more is known about it."""
+    home = namespace or (source.name if source.is_chart else "default")
+    spec = {
+        "driver": driver,
+        "install": source.install,
+        "pods": {"namespace": home, "selector": "app=unknown", "container": "unknown"},
+        "devices": {"classes": [device_class]},
+        "probe": {"env": "^(?P<name>unknown)$"},
+    }
+    content = {
+        "apiVersion": "dra-testbed/v1alpha1",
+        "kind": "DriverFile",
+        "metadata": {"name": source.name},
+        "spec": spec,
+    }
+    return DriverFile.model_validate_json(json.dumps(content, default=str), context={"folder": Path.cwd()})
+
+
+def _section(paths: Sequence[Path], values: Path | None) -> dict[str, Any]:
+    path = paths[0].absolute()
+    is_chart = (path / "Chart.yaml").is_file() or path.name.endswith(_ARCHIVES)
+    is_kustomization = any((path / each).is_file() for each in _KUSTOMIZATIONS)
+    if values and not is_chart:
+        raise UsageError(f"--values {values} is for a chart, which --from {path} is not", hint="leave --values out")
+    if len(paths) > 1 and (is_chart or is_kustomization):
+        raise UsageError(
+            f"--from {path} is complete, so no other --from can be added", hint="add manifests with --companion"
+        )
+    if is_chart:
+        return {"chart": {"path": path, **({"values": values.absolute()} if values else {})}}
+    if is_kustomization:
+        return {"kustomize": path}
+    return {"manifests": [each.absolute() for each in paths]}
+
+
+def _name_of(path: Path) -> str:
+    """Return a name after a file or folder; after the project for a folder with a name such as `deploy`."""
+    generic = (
+        "install",
+        "manifests",
+        "deploy",
+        "deployments",
+        "base",
+        "driver",
+        "helm",
+        "kustomize",
+        "rendered",
+        "default",
+    )
+    parts = [path.absolute().name.partition(".")[0], *(each.name for each in path.absolute().parents)]
+    names = (re.sub(r"[^a-z0-9]+", "-", each.partition("@")[0].lower()).strip("-") for each in parts)
+    return next((each for each in names if each and each not in generic), "driver")[:63].strip("-")
+
+
+def _relative(value: Any, folder: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: _relative(each, folder) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_relative(each, folder) for each in value]
+    return os.path.relpath(value, folder) if isinstance(value, Path) else value
