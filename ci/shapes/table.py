@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from testbed import folders
 from testbed.errors import UsageError, did_you_mean
 
-FOLDER = folders.data("manifests") / "drivers"
+FOLDER = folders.data("manifests") / "drivers/shapes"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A kind of driver, played by the fake driver with the driver file of the same name in manifests/drivers."""
+    """A kind of driver, played by the fake driver with the driver file of the same name in manifests/drivers/shapes."""
 
     name: str
     about: str
