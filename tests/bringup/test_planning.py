@@ -159,5 +159,32 @@ def test_all_missing_permissions_for_the_installation_are_reported_together(
     assert "pods" not in said
 
 
+@pytest.mark.parametrize("may_copy", [True, False])
+def test_a_missing_permission_to_copy_the_pull_secret_is_reported(
+    capsys: pytest.CaptureFixture[str], server: ApiServer, tmp_path: Path, may_copy: bool
+) -> None:
+    verbs = ["create", "patch", "delete"] if may_copy else []
+    secrets = {"verbs": verbs, "apiGroups": [""], "resources": ["secrets"]}
+    level = [
+        {"verbs": [each.verb], "apiGroups": [each.group], "resources": [each.resource]}
+        for each in of_level(Allow.WORKLOADS)
+    ]
+    server.answers["POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews"] = api_server.rules_review(
+        *level, secrets
+    )
+    driver = tmp_path / "driver.yaml"
+    driver.write_text(
+        "apiVersion: dra-testbed/v1alpha1\nkind: DriverFile\nmetadata: {name: acme}\nspec:\n"
+        "  driver: acme.example\n  devices: {classes: [acme.example]}\n"
+        "  install: {installed: true, pullSecret: registry}\n"
+        "  pods: {namespace: acme, selector: app=acme, container: plugin}\n"
+        "  probe: {env: '(?P<name>x)'}\n"
+    )
+    code = run(["up", "--plan", *_existing(server, tmp_path), "--driver", str(driver)])
+    said = capsys.readouterr()
+    assert code == (0 if may_copy else 3)
+    assert ("may not copy the Secret of spec.install.pullSecret" in said.err) is not may_copy
+
+
 def test_json_is_for_the_plan() -> None:
     assert run(["up", "-o", "json"]) == 2

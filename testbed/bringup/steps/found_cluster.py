@@ -68,6 +68,7 @@ class FoundClusterProcedure:
         needed = [
             *self.provider.required_permissions(resolved.spec.options),
             *inspection.install_permissions(found.kube, objects),
+            *(inspection.pull_secret_permissions(resolved.drivers) if installs else ()),
         ]
         served = features.read(found.kube)
         gates = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 
+from testbed import folders
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.drivers import all_manifests, refuse_conflicting_driver
 from testbed.drivers.companions import loaded_images
@@ -14,6 +15,7 @@ from testbed.kube import permissions
 from testbed.kube.client import Kube, Object, missing_ok
 from testbed.kube.permissions import Permission
 from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import DriverFile
 from testbed.providers.base import Capability, FoundCluster
 
 _INSTALL = ("get", "create", "patch", "delete")
@@ -27,6 +29,7 @@ def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[
     if Capability.MAKE_OBJECTS not in found.cluster.capabilities:
         _refuse_unused_hardware(config)
         return []
+    _refuse_without_pull_secret(found.kube, drivers)
     images = [resolved.spec.workload_image]
     if any(each.install for each in drivers):
         image = driver_image(resolved)
@@ -69,6 +72,22 @@ def install_permissions(kube: Kube, objects: Iterable[Object]) -> list[Permissio
             found |= {Permission(verb, group, resource.plural, namespace) for verb in _INSTALL}
             found.add(Permission("list", group, resource.plural))  # `down` finds objects by label, in all namespaces
     return sorted(found)
+
+
+def pull_secret_permissions(drivers: Iterable[DriverFile]) -> list[Permission]:
+    """Return the permissions to copy the drivers' pull secrets into the namespaces of tests; none if there is no pull secret."""
+    is_used = any(each.pull_secret for each in drivers)
+    return [Permission(verb, "", "secrets") for verb in ("create", "patch", "delete")] if is_used else []
+
+
+def _refuse_without_pull_secret(kube: Kube, drivers: Iterable[DriverFile]) -> None:
+    lacking = permissions.missing_permissions(kube, pull_secret_permissions(drivers))
+    if lacking:
+        raise TestbedError(
+            "this user may not copy the Secret of spec.install.pullSecret into the namespaces of tests; missing permissions:\n"
+            + "\n".join(f"    {line}" for line in permissions.summarize(lacking)),
+            hint=f"let an administrator apply {folders.data('manifests') / 'clusters' / 'judge-pull-secret.yaml'}, and bind it to the user",
+        )
 
 
 def _refuse_without_permissions(kube: Kube, objects: Sequence[Object]) -> None:

@@ -173,6 +173,11 @@ class Probe(Observation):
         description="Whether test pods run as root, for a probe that reads files of root. Otherwise they run as a user and meet the "
         "Pod Security Standard restricted.",
     )
+    program_from_driver: bool = Field(
+        False,
+        description="Whether the driver adds the program of `command` to containers with a device. If it cannot be started there, "
+        "the container has no device.",
+    )
     without: Without | None = Field(
         None, description="Probe for containers without a claim: what they must not see. Absent: the same probe."
     )
@@ -181,6 +186,8 @@ class Probe(Observation):
     def _image_has_a_command(self) -> Probe:
         if self.image and not self.command:
             raise ValueError("has an image, which requires command")
+        if self.program_from_driver and not self.command:
+            raise ValueError("has programFromDriver, which requires command")
         return self
 
     @property

@@ -46,6 +46,7 @@ _DRIVER: _Rights = {
     ("", "groups"): ("impersonate",),
     ("authentication.k8s.io", "userextras/authentication.kubernetes.io/node-name"): ("impersonate",),
     ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): ("list",),
 }
 _RESTART: _Rights = {("", "pods/proxy"): ("get",)}
 _ADDED = {

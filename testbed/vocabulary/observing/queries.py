@@ -28,9 +28,8 @@ from testbed.waiting import Budget, eventually
 
 _FORBIDDEN = 403
 _SHOWN = 3
-_NOT_STARTED = (
-    "the container cannot start the program of spec.probe: its image lacks it, or the driver should add it and did not"
-)
+_NOT_STARTED = "the container cannot start the program of spec.probe: its image lacks it (if the driver adds it: probe.programFromDriver)"
+_NOT_ADDED = "the driver did not add the program of spec.probe to the container (probe.programFromDriver)"
 
 
 def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) -> Diagnosis:
@@ -40,6 +39,8 @@ def diagnose_pod(world: World, namespace: str, name: str, pod: Object | None) ->
     file, events = world.driver_file, events_of(world, namespace, name)
     found = diagnose(pod, events, node, nodes, driver=file.driver, in_sandbox=file.acts_on_sandboxes)
     if pod and not found.by_environment and _has_unstartable_probe(pod, as_container(file.probe.argv)):
+        if file.probe.program_from_driver:
+            return replace(found, cause=_NOT_ADDED, by_driver=True)
         return replace(found, cause=_NOT_STARTED, by_environment=True)
     holders = held_by_others(world) if pod and not found.by_environment and lacks_devices(pod) else ""
     if holders:

@@ -119,6 +119,33 @@ def test_a_probe_that_cannot_be_started_in_a_container_with_devices_is_an_error(
             _ = pod.seen_devices
 
 
+def _from_driver(world: World) -> World:
+    """Return a world whose driver file says that the driver adds the program of the probe."""
+    file = world.driver_file
+    probe = file.probe.model_copy(update={"program_from_driver": True})
+    return replace(world, driver_file=file.model_copy(update={"spec": file.spec.model_copy(update={"probe": probe})}))
+
+
+def test_a_probe_that_the_driver_should_have_added_shows_no_device(here: World) -> None:
+    world = _from_driver(here)
+    kube: Any = world.kube
+    with new_scenario(world, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        _print(world, "first/cat", "")
+        kube.codes["first/cat"] = 127
+        assert pod.seen_devices == NONE
+
+
+def test_a_pod_whose_probe_the_driver_should_have_added_blames_the_driver(pod: Callable[..., Pod]) -> None:
+    waiting = pod({"name": "c", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}, phase="Failed")
+    found = kube_of(waiting).objects["Pod", "here", "p"]["spec"]["containers"][0]
+    found["command"] = as_container(waiting.world.driver_file.probe.argv)
+    waiting = replace(waiting, world=_from_driver(waiting.world))
+    with pytest.raises(NotObserved, match="the driver did not add the program"):
+        waiting.should_succeed()
+
+
 def test_a_probe_that_cannot_be_started_shows_nothing_in_a_container_without_devices(pod: Callable[..., Pod]) -> None:
     plain = pod(RUNS)
     kube_of(plain).outputs["p/c"] = ""
