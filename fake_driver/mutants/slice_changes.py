@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fake_driver.devices.model import Device
+from fake_driver.preparing.caller import PATIENT, Caller
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef
+from fake_driver.preparing.driver import Driver, PreparedDevice
+from fake_driver.preparing.inventory import Inventory
 from fake_driver.publishing.publisher import Publisher
 from fake_driver.publishing.slices import Object
 from fake_driver.roles.node_driver import Parts
@@ -32,6 +38,56 @@ def rewrites_slices_in_place(parts: Parts) -> Parts:
 def publishes_again_and_again(parts: Parts) -> Parts:
     """Every two seconds, the driver deletes its slices and creates the same slices again."""
     return replace(parts, publisher=_DeletesAgainAndAgain)
+
+
+def unpublishes_devices_in_use(parts: Parts) -> Parts:
+    """A device is not in its slice while a claim uses it, unless the claim has only a share of it or admin access."""
+    in_use = _DevicesInUse()
+
+    class KnownPublisher(Publisher):
+        def start(self) -> None:
+            in_use.refresh = self.refresh
+            super().start()
+
+    class Recording(Driver):
+        def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+            prepared = super().prepare(ref, caller)
+            in_use.set(ref.uid, (each.device for each in prepared))
+            return prepared
+
+        def unprepare(self, ref: ClaimRef) -> bool:
+            was_prepared = super().unprepare(ref)
+            in_use.set(ref.uid, ())
+            return was_prepared
+
+        def recover(self) -> None:
+            super().recover()
+            with self._checkpoint.locked() as checkpoint:
+                prepared = [(uid, claim.devices) for uid, claim in checkpoint.claims.items()]
+            for uid, devices in prepared:
+                in_use.set(uid, devices)
+
+    def published_devices(inventory: Inventory) -> Sequence[Device]:
+        names = in_use.names(inventory.pool)
+        return [each for each in parts.published_devices(inventory) if each.name not in names]
+
+    return replace(parts, driver=Recording, publisher=KnownPublisher, published_devices=published_devices)
+
+
+class _DevicesInUse:
+    """The devices of prepared claims by UID, and the function that publishes a change of them."""
+
+    def __init__(self) -> None:
+        self.refresh: Callable[[], None] = lambda: None
+        self._devices: dict[str, frozenset[tuple[str, str]]] = {}
+
+    def set(self, uid: str, devices: Iterable[AllocatedDevice]) -> None:
+        whole = (each for each in devices if not (each.admin_access or each.share_id))
+        self._devices = {**self._devices, uid: frozenset((each.pool, each.device) for each in whole)}
+        self.refresh()
+
+    def names(self, pool: str) -> frozenset[str]:
+        return frozenset(name for devices in self._devices.values() for where, name in devices if where == pool)
 
 
 class _Disturbed(Publisher):
@@ -99,4 +155,10 @@ def _emptied(slice_: Object) -> Object:
     return {**slice_, "spec": {**slice_["spec"], "devices": []}} if slice_["spec"].get("devices") else slice_
 
 
-ALL = (pools_without_devices, slices_for_all_nodes, rewrites_slices_in_place, publishes_again_and_again)
+ALL = (
+    pools_without_devices,
+    slices_for_all_nodes,
+    rewrites_slices_in_place,
+    publishes_again_and_again,
+    unpublishes_devices_in_use,
+)

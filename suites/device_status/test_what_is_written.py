@@ -303,7 +303,8 @@ def test_the_driver_keeps_the_conditions_of_other_writers(scenario):
 )
 def test_the_driver_reports_about_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
-    (device,) = scenario.pod("pod").should_run().devices
+    pod = scenario.pod("pod").should_run()
+    (device,) = pod.devices
     claim = scenario.claim("my-device").should_have_device_status()
 
-    assert driver.devices_named_in(claim.status_of(device)) - {device} == NONE
+    assert driver.devices_named_in(claim.status_of(device), pod.node) - {device} == NONE

@@ -26,8 +26,9 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
 )
 def test_a_pod_requests_a_device_in_its_limits(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
-    scenario.apply("extended/pod.yaml", count=1)
+    wanted = driver.identity(device)
+    scenario.apply("extended/class-of-one.yaml", wanted=wanted)
+    scenario.apply("extended/pod.yaml", count=1, wanted=wanted)
     pod = scenario.pod("pod").should_run()
 
     assert pod.extended_claim.devices == {device}
@@ -95,8 +96,9 @@ def test_the_claim_belongs_to_the_pod(scenario):
 )
 def test_the_claim_is_deleted_when_the_pod_has_succeeded(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
-    scenario.apply("extended/pod-that-ends.yaml")
+    wanted = driver.identity(device)
+    scenario.apply("extended/class-of-one.yaml", wanted=wanted)
+    scenario.apply("extended/pod-that-ends.yaml", wanted=wanted)
     pod = scenario.pod("pod").should_succeed()
 
     pod.extended_claim.should_be_gone()
@@ -224,10 +226,11 @@ def test_init_containers_see_their_devices(scenario):
 )
 def test_a_pod_waits_when_all_devices_are_allocated(scenario, driver):
     device = max(driver.devices)
-    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
-    scenario.apply("extended/pod.yaml", count=1)
+    wanted = driver.identity(device)
+    scenario.apply("extended/class-of-one.yaml", wanted=wanted)
+    scenario.apply("extended/pod.yaml", count=1, wanted=wanted)
     pod = scenario.pod("pod").should_run()
-    scenario.apply("extended/second-pod.yaml")
+    scenario.apply("extended/second-pod.yaml", wanted=wanted)
     second = scenario.pod("second").should_be_unschedulable(because=messages.NO_DEVICE_FITS)
 
     pod.delete().should_be_gone()

@@ -50,8 +50,9 @@ def test_the_claim_is_deleted_when_the_pod_has_failed(scenario):
 )
 def test_a_pod_uses_explicit_and_implicit_names(scenario, driver, node):
     device = max(driver.devices_on(node))
-    scenario.apply("extended/class-of-one.yaml", wanted=driver.identity(device))
-    scenario.apply("extended/two-kinds.yaml")
+    wanted = driver.identity(device)
+    scenario.apply("extended/class-of-one.yaml", wanted=wanted)
+    scenario.apply("extended/two-kinds.yaml", wanted=wanted)
     pod = scenario.pod("pod").should_run()
 
     assert pod.seen_devices == pod.extended_claim.devices
@@ -81,6 +82,6 @@ def test_a_pod_uses_three_resources(scenario, driver, node):
     scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-1", wanted=driver.identity(one))
     scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-2", wanted=driver.identity(two))
     scenario.apply("extended/class-of-one.yaml", unique=f"{scenario.namespace}-3", wanted=driver.identity(three))
-    scenario.apply("extended/three-resources.yaml")
+    scenario.apply("extended/three-resources.yaml", wanted=driver.identity(one))
 
     assert scenario.pod("pod").should_run().seen_devices == {one, two, three}

@@ -1,6 +1,6 @@
-"""Published ResourceSlices are complete and consistent. The tests create no objects."""
+"""Published ResourceSlices are complete and consistent, also while devices are in use."""
 
-from testbed.conformance import MUST, SHOULD, STATIC, requirement
+from testbed.conformance import E2E, MUST, SHOULD, STATIC, requirement
 
 
 @requirement(
@@ -53,3 +53,19 @@ def test_the_slices_of_a_node_are_owned_by_the_node(driver):
 def test_the_slices_of_a_pool_agree(driver):
     assert driver.pools, "the driver publishes no ResourceSlice"
     assert driver.inconsistent_pools == ()
+
+
+@requirement(
+    "SLICE-018",
+    "A device should stay in its ResourceSlice while a claim uses it, so that administrators and their pods can still find it.",
+    level=SHOULD,
+    tier=E2E,
+    source="KEP-4381, section ResourceSlice; k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, PublishResources",
+    mutants=("unpublishes-devices-in-use",),
+)
+def test_a_device_in_use_stays_published(scenario, driver, node):
+    seen = driver.watch_pools(node)
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
+    pod = scenario.pod("pod").should_run().should_stay_running()
+
+    assert pod.devices - seen.lost_devices == pod.devices

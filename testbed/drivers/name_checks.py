@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from testbed.drivers.published.identities import identity_collisions
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
@@ -47,6 +48,7 @@ def wrong_names(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
         *pod_problems(kube, driver_file),
         *_container_problems(kube, driver_file),
         *_attribute_problems(kube, driver_file),
+        *_identity_problems(kube, driver_file),
     ]
 
 
@@ -146,6 +148,12 @@ def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongNa
         name = short_name(wanted, driver)
         if wanted and published and name not in published and (required or _has_near_match(name, published)):
             yield _unknown_name(key, f"no device has {_ARTICLES[kind]} {wanted}", name, published)
+
+
+def _identity_problems(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
+    """Return a problem for each identity that several ordinary devices have within the declared scope: tests would mix them up."""
+    found = identity_collisions(_slices(kube, driver_file), driver_file) if driver_file.identity_attribute else []
+    return [WrongName("spec.devices.identity", each) for each in found]
 
 
 def _has_near_match(name: str, published: Iterable[str]) -> bool:

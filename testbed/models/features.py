@@ -26,7 +26,7 @@ EXEMPTIBLE: Mapping[str, str] = {
 }
 # Features that another key of spec declares.
 DERIVED: Mapping[str, str] = {
-    "identity": "devices.identity.scope",
+    "identity": "devices.identity",
     "companion": "companions",
     "live-control": "control",
     "configuration": "configuration.one",
@@ -40,7 +40,7 @@ DERIVED: Mapping[str, str] = {
     "example-match-attribute": "devices.examples.match",
 }
 # The only values of these keys that declare the feature.
-_VALUES: Mapping[str, Collection[str]] = {"identity": ("cluster",), "configuration-precedence": ("claim", "class")}
+_VALUES: Mapping[str, Collection[str]] = {"configuration-precedence": ("claim", "class")}
 
 
 def declaring_key(feature: str) -> str:

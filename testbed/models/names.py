@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -50,10 +50,16 @@ def short_name(name: str, driver: str) -> str:
     return name.removeprefix(f"{driver}/")
 
 
-def value_of(name: str, published: Mapping[str, T], driver: str) -> T | None:
-    """Return the value of an attribute or a capacity; both its name and the published names may lack the driver's domain."""
+def published_name(name: str, published: Iterable[str], driver: str) -> str | None:
+    """Return the name of an attribute or a capacity as it is published: both may lack the driver's domain. None if it is not published."""
     full = full_name(name, driver)
-    return published.get(full, published.get(short_name(name, driver)))
+    return next((each for each in published if full_name(each, driver) == full), None)
+
+
+def value_of(name: str, published: Mapping[str, T], driver: str) -> T | None:
+    """Return the value of an attribute or a capacity, whose name has the driver's domain or not; None if it is not published."""
+    found = published_name(name, published, driver)
+    return None if found is None else published[found]
 
 
 def _testbed_name(name: str) -> str:

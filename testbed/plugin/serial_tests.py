@@ -19,6 +19,7 @@ from testbed.models.requirement_enums import Tier
 from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.cluster_condition import ClusterCondition, current_condition, wait_until_restored
 from testbed.vocabulary.cluster.restoration import check_restored, restore
+from testbed.vocabulary.driver.returned_devices import wait_for_returned_devices
 from testbed.vocabulary.world import World
 
 REPETITION = pytest.StashKey[int]()  # the number of the repetition that a test is run for
@@ -120,6 +121,7 @@ def cluster_unchanged(config: pytest.Config, world: World, test: str) -> Iterato
     broken = config.stash.get(_CLUSTER_CHANGED, None)
     if broken:
         _repair(config, world, broken)
+    wait_for_returned_devices(world)
     before = current_condition(world)
     yield
     try:

@@ -46,6 +46,11 @@ RECOVERED = Budget(
 REPUBLISHED = Budget(
     "slices are published again", 60, "upstream's library for drivers waits 30 s before it restores deleted slices"
 )
+RETURNED = Budget(
+    "returned devices are published",
+    75,
+    "a driver that removes devices in use from its slices may find them again only when it next scans the hardware",
+)
 SLICES_DELETED = Budget(
     "slices are deleted",
     150,

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.drivers.published.record import PublishedDevice
 from testbed.drivers.published.slices import Device
 from testbed.kube.client import Object
+from testbed.models.names import value_of
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.claim_shape import is_added
@@ -33,8 +35,10 @@ class Claim:
 
     @property
     def object(self) -> Object:
-        """Return the current object."""
-        return self.world.kube.get(RESOURCE, "ResourceClaim", self.name, self.namespace)
+        """Return the current object, and remember how its devices were published when it was allocated."""
+        found = self.world.kube.get(RESOURCE, "ResourceClaim", self.name, self.namespace)
+        self.world.record.remember_allocation(found)
+        return found
 
     @property
     def uid(self) -> str:
@@ -45,6 +49,13 @@ class Claim:
     def devices(self) -> CheckedSet[Device]:
         """Return the allocated devices."""
         return allocated(self.object)
+
+    def record_devices(self) -> tuple[PublishedDevice, ...]:
+        """Return the allocated devices as they were published when the allocation was first seen, also if the claim is gone."""
+        found = self.world.kube.find(RESOURCE, "ResourceClaim", self.name, self.namespace)
+        if found:
+            self.world.record.remember_allocation(found)
+        return self.world.record.allocated_to(self.namespace, self.name)
 
     def devices_of(self, request: str | None) -> CheckedSet[Device]:
         """Return the devices that are allocated for one request, or for all if `request` is None."""
@@ -80,12 +91,11 @@ class Claim:
         return CheckedSet(each["request"] for each in self.allocation_results if not is_added(each["request"]))
 
     def consumed_capacity(self, capacity: str) -> list[str]:
-        """Return how much of a capacity the claim consumes of each device, 'nothing' if it consumes none. Domains are ignored."""
-        consumed = [
-            {key.rpartition("/")[2]: value for key, value in each.get("consumedCapacity", {}).items()}
-            for each in self.allocation_results
+        """Return how much of a capacity the claim consumes of each device, 'nothing' if it consumes none."""
+        found = [
+            value_of(capacity, each.get("consumedCapacity", {}), each["driver"]) for each in self.allocation_results
         ]
-        return [each.get(capacity, "nothing") for each in consumed]
+        return [each or "nothing" for each in found]
 
     @property
     def share_ids(self) -> CheckedSet[str]:

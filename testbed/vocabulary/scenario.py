@@ -7,7 +7,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from testbed.vocabulary.claim_shape import with_claim_shape
 from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.cluster.quotas import Quota
 from testbed.vocabulary.cluster.taint_rules import TaintRule
+from testbed.vocabulary.driver.published_values import PublishedValue
+from testbed.vocabulary.driver.returned_devices import wait_for_returned_devices
 from testbed.vocabulary.ledger import Ledger
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
-from testbed.vocabulary.pods.pod_settings import with_pod_settings
+from testbed.vocabulary.pods.pod_settings import on_node, with_pod_settings
 from testbed.vocabulary.pods.probe_command import as_container
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.pull_secret import pull_secret_for
@@ -48,7 +50,11 @@ class Scenario:
     ledger: Ledger
 
     def apply(self, manifest: str, **variables: object) -> None:
-        """Apply a manifest, a path under manifests/suites. It is rendered with the common variables and those of the test."""
+        """Apply a manifest, a path under manifests/suites. It is rendered with the common variables and those of the test.
+
+        If a variable is the identity of a device, the manifest's pods run on the node of that device.
+        """
+        self.world.slices()  # remembers how devices are published before they are allocated
         for document in self._rendered(manifest, variables):
             self.ledger.apply(document)
 
@@ -159,7 +165,8 @@ class Scenario:
             facts["class_selectors"] = self.world.class_selectors
         text = render_file(path, {**facts, **variables}, allow_unused=True)
         located = [_in_namespace(document, self.namespace) for document in _documents(text, path)]
-        return [self._completed(document) for document in located]
+        made, node = [self._completed(document) for document in located], _node_of_devices(variables)
+        return [on_node(document, node) for document in made] if node else made
 
     def _completed(self, document: Object) -> Object:
         """Return the object with what the driver file declares about claims and pods."""
@@ -178,7 +185,11 @@ class Scenario:
 
 @contextlib.contextmanager
 def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
-    """Create a scenario in a new namespace, and delete all its objects at the end, also after a failure."""
+    """Create a scenario in a new namespace, and delete all its objects at the end, also after a failure.
+
+    First wait until the driver publishes all devices again that earlier tests used.
+    """
+    wait_for_returned_devices(world)
     name = f"dra-{requirement.lower()}-{secrets.token_hex(3)}"
     marks = {REQUIREMENT: requirement, PROCESS: world.process}
     scenario = Scenario(world, name, Ledger(world.kube, name, lambda each: world.owner.mark(each, **marks)))
@@ -190,6 +201,14 @@ def new_scenario(world: World, requirement: str) -> Iterator[Scenario]:
     finally:
         scenario.ledger.clean_up()
         world.probe_results.forget(name)
+
+
+def _node_of_devices(variables: Mapping[str, object]) -> str:
+    """Return the node of the devices whose identities are variables of a manifest, or ''. Other nodes may have the same identities."""
+    nodes = {each.node for each in variables.values() if isinstance(each, PublishedValue) and each.node}
+    if len(nodes) > 1:
+        raise UsageError(f"a manifest has variables with devices of several nodes: {', '.join(sorted(nodes))}")
+    return next(iter(nodes), "")
 
 
 def _settings(known: Configuration | None) -> dict[str, str]:

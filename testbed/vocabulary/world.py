@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from testbed.drivers.published.record import SliceRecord, devices_in
+from testbed.drivers.published.slices import Device
 from testbed.drivers.ready import KeptNodes, expected_nodes
 from testbed.kube.client import Kube, Object
 from testbed.kube.ownership import Owner
@@ -23,7 +25,7 @@ class World:
     `owner` is the testbed. `manifests` is the folder of the suites' manifests. `process` labels all created objects with the pytest
     process, so that another process can clean up after one that was killed. `companions` are other drivers, for claims that need
     several. `cluster` gives access to nodes; only requirements that need a Capability use it. `probe_results` has the newest output
-    of each probe. `kept_nodes` are the nodes where drivers must run, from before they were installed.
+    of each probe. `kept_nodes` are the nodes where drivers must run, from before they were installed. `record` has what slices said.
     """
 
     owner: Owner
@@ -36,6 +38,7 @@ class World:
     cluster: Cluster | None = None
     kept_nodes: KeptNodes = field(default_factory=dict, repr=False)
     probe_results: ProbeResults = field(default_factory=ProbeResults, repr=False, compare=False)
+    record: SliceRecord = field(default_factory=SliceRecord, repr=False, compare=False)
 
     @cached_property
     def class_selectors(self) -> tuple[str, ...]:
@@ -58,5 +61,22 @@ class World:
         return {name: labels.get(name, {}) for name in sorted(self.nodes)}
 
     def slices(self) -> list[Object]:
-        """Return the driver's ResourceSlices."""
-        return self.kube.list(RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={self.driver_file.driver}")
+        """Return the driver's ResourceSlices, and remember the devices in them."""
+        found = self.kube.list(RESOURCE, "ResourceSlice", fieldSelector=f"spec.driver={self.driver_file.driver}")
+        self.record.observe(found)
+        return found
+
+    def slices_with_devices_in_use(self) -> list[Object]:
+        """Return the slices as if the driver still published the devices that it removed from them while claims use them."""
+        found = self.slices()
+        absent = self.record.absent_from(found, self.driver_file.driver)
+        return self.record.added_to(found, absent & self._devices_in_use()) if absent else found
+
+    def returning_devices(self) -> frozenset[Device]:
+        """Return the devices that the driver removed from its slices and that no claim uses any more."""
+        absent = self.record.absent_from(self.slices(), self.driver_file.driver)
+        return absent - self._devices_in_use() if absent else absent
+
+    def _devices_in_use(self) -> frozenset[Device]:
+        claims = self.kube.list(RESOURCE, "ResourceClaim")
+        return frozenset(device for claim in claims for device in devices_in(claim))

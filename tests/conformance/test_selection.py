@@ -39,7 +39,7 @@ def _requirement(**facts: Any) -> Requirement:
         (
             {"features": ("taints", "health", "identity")},
             Verdict.NOT_APPLICABLE,
-            "the driver file does not declare health (spec.features), identity (spec.devices.identity.scope: cluster)",
+            "the driver file does not declare health (spec.features), identity (spec.devices.identity)",
         ),
         ({"kubernetes": "1.37"}, Verdict.NOT_APPLICABLE, "needs Kubernetes 1.37, this cluster has v1.36.2"),
         ({"kubernetes": "1.4"}, None, ""),

@@ -200,7 +200,10 @@ def test_a_driver_that_does_not_run_as_a_pod_is_accepted() -> None:
 
 def test_a_selector_that_no_pod_of_an_installed_driver_has_is_reported_with_the_labels_there() -> None:
     message = _refusal(_kube(), _file("pods", selector="k8s-app=plugin"))
-    assert "spec.pods.selector: no pod in dra-testbed-driver matches k8s-app=plugin; known: app=fake-gpu-driver, app=" in message
+    assert (
+        "spec.pods.selector: no pod in dra-testbed-driver matches k8s-app=plugin; known: app=fake-gpu-driver, app="
+        in message
+    )
 
 
 def test_nothing_is_reported_without_permission_to_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,3 +240,20 @@ def test_a_driver_that_does_not_become_ready_is_not_a_mistake_in_the_file() -> N
     kube.objects["Pod", FILE.pods.namespace, "driver-node-1"]["status"] = {"phase": "Pending"}
     with pytest.raises(WaitTimeout):
         companions.install_all(kube, [FILE], cluster.OWNER)
+
+
+@pytest.mark.parametrize(("scope", "is_refused"), [("node", False), ("cluster", True)])
+def test_an_identity_that_two_nodes_have_is_refused_with_the_devices(scope: str, is_refused: bool) -> None:
+    kube = _with_attribute("same")
+    for node in cluster.NODES:
+        for index, device in enumerate(kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["devices"]):
+            device["attributes"]["address"] = {"string": f"0000:0{index}"}
+    file = _file("devices.identity", attribute="address", scope=scope)
+    if not is_refused:
+        refuse_wrong_names(kube, file)
+        return
+    assert "spec.devices.identity: gpu-0 of node-1 and gpu-0 of node-2 have the same address 0000:00" in _refusal(
+        kube, file
+    )
+    same = _file("devices.identity", attribute="same", scope="node")
+    assert "gpu-0 of node-1 and gpu-0 of node-2 and gpu-1 of node-1" in _refusal(kube, same)

@@ -8,6 +8,7 @@ import pytest
 
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.vocabulary import budgets
+from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
@@ -207,3 +208,28 @@ def test_a_driver_file_class_without_selectors_adds_none(world: Make) -> None:
         scenario.apply("claims/own-class.yaml")
         made = _kube(here).objects["DeviceClass", "default", scenario.namespace]
     assert len(made["spec"]["selectors"]) == 1
+
+
+def test_pods_of_a_chosen_device_run_on_its_node(world: Callable[..., World]) -> None:
+    here = world()
+    with new_scenario(here, "SELECT-001") as scenario:
+        wanted = Driver(here).identity(max(Driver(here).devices))
+        pod = next(
+            each
+            for each in scenario._rendered("selection/by-attribute.yaml", {"wanted": wanted})
+            if each["kind"] == "Pod"
+        )
+        (term,) = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+        assert term == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}
+        plain = Driver(here).published_value(max(Driver(here).devices), "uuid")
+        pod = next(
+            each
+            for each in scenario._rendered("selection/by-attribute.yaml", {"wanted": plain})
+            if each["kind"] == "Pod"
+        )
+        assert "affinity" not in pod["spec"]
+        other = Driver(here).identity(min(Driver(here).devices))
+        with pytest.raises(UsageError, match="devices of several nodes: node-1, node-2"):
+            scenario.apply("selection/two-different.yaml", left=wanted, right=other)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from testbed.drivers.published.placement import named_nodes
-from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.names import value_of
 
@@ -71,37 +70,6 @@ def pools(slices: Iterable[Object], driver: str) -> list[Pool]:
         if each["spec"]["driver"] == driver:
             by_pool[each["spec"]["pool"]["name"]].append(each)
     return [_pool(name, members) for name, members in sorted(by_pool.items())]
-
-
-def devices_by_attribute(slices: Iterable[Object], driver: str, attribute: str, node: str = "") -> dict[str, Device]:
-    """Return devices by the value of an attribute; with `node`, only those of that node and network-attached ones."""
-    found: dict[str, Device] = {}
-    for pool in pools(slices, driver):
-        parts = (each for each in pool.slices if not node or each["spec"].get("nodeName", node) == node)
-        for device in _devices(parts):
-            value = value_of(attribute, device.get("attributes", {}), driver)
-            if value:
-                found[_text(value)] = Device(driver, pool.name, device["name"])
-    return found
-
-
-def devices_by_name(slices: Iterable[Object], driver: str, node: str, shown: Iterable[str]) -> dict[str, Device]:
-    """Return devices by name, for a container on a node: those of the node and network-attached ones.
-
-    Raise UsageError if a shown name means more than one device.
-    """
-    found: dict[str, set[Device]] = defaultdict(set)
-    for pool in pools(slices, driver):
-        for each in (part for part in pool.slices if (part["spec"].get("nodeName") or node) == node):
-            for name in (entry["name"] for entry in each["spec"].get("devices") or ()):
-                found[name].add(Device(driver, pool.name, name))
-    for name in (each for each in shown if len(found.get(each, ())) > 1):
-        one, other, *_ = sorted(found[name])
-        raise UsageError(
-            f"device {name} of a container on node {node} is ambiguous: pool {one.pool} and pool {other.pool} have one",
-            hint="let spec.probe of the driver file show an attribute instead of names, and name it in spec.devices.identity",
-        )
-    return {name: min(devices) for name, devices in found.items()}
 
 
 def without_other_devices(slices: Iterable[Object], others: Mapping[str, Iterable[str]], driver: str) -> list[Object]:

@@ -16,7 +16,7 @@ class Identity(Strict):
 
     attribute: str = Field(min_length=1, description="Attribute whose value only one device has.")
     scope: Literal["node", "cluster"] = Field(
-        "node", description="Whether the value is unique among the devices of a node, or of the cluster."
+        "node", description="Whether the value is unique among the devices that a node can use, or in the cluster."
     )
 
 

@@ -38,7 +38,7 @@ def current_condition(world: World) -> ClusterCondition:
     return ClusterCondition(
         ready_nodes=frozenset(_name(node) for node in kube.list("v1", "Node") if _ready(node)),
         ready_drivers=frozenset(_node(pod) for pod in driver_pods(kube, world.driver_file) if _ready(pod)),
-        devices=frozenset(_devices(world.slices(), driver)),
+        devices=frozenset(_devices(world.slices_with_devices_in_use(), driver)),
         namespaces=frozenset(_name(each) for each in ours if REQUIREMENT in each["metadata"]["labels"]),
         # Not those of others, which may be allocated during the test.
         allocated_claims=frozenset(_full_name(each) for each in claims if _is_left(each, others)),

@@ -8,13 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from testbed.drivers.published.identities import identity_of
 from testbed.drivers.published.placement import place_of
-from testbed.drivers.published.slices import Device, Pool, devices_by_attribute, pools, without_other_devices
+from testbed.drivers.published.record import PublishedDevice, described
+from testbed.drivers.published.slices import Device, Pool, pools, without_other_devices
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
 from testbed.kube.client import Object
 from testbed.models.driver.devices import Examples
 from testbed.models.driver_sections import Classes, SharedCapacity
-from testbed.models.names import full_name
+from testbed.models.names import full_name, published_name
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet
 from testbed.vocabulary.driver import optional_devices, slice_checks
@@ -26,11 +28,12 @@ from testbed.vocabulary.driver.published_values import PublishedValue, read_valu
 from testbed.vocabulary.driver.quantities import amount
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
+from testbed.vocabulary.pods.identified_devices import by_identity
 from testbed.vocabulary.world import RESOURCE, World
 from testbed.waiting import NotYet, eventually_true
 
 T = TypeVar("T")
-_IDENTITY = "spec.devices.identity with scope: cluster"
+_IDENTITY = "spec.devices.identity"
 _NOT_DELETED = Diagnosis(
     "a kubelet deletes the slices of a driver that it can no longer reach; does a process of the driver still serve its socket?"
 )
@@ -69,7 +72,7 @@ class Driver:
     def companion_with_identity(self) -> Driver:
         """Return the first companion; NothingToJudge if its driver file has no identity attribute."""
         found = self.companion
-        if not found.world.driver_file.is_identity_unique:
+        if not found.world.driver_file.identity_attribute:
             raise NothingToJudge(f"driver file {found.world.driver_file.name} has no {_IDENTITY}")
         return found
 
@@ -230,13 +233,27 @@ class Driver:
         return dict(self._description(device).get("attributes", {}).get(name, {}))
 
     def identity(self, device: Device) -> PublishedValue:
-        """Return the value of the driver file's identity attribute, which no other device has."""
-        return self.published_value(device, self._identity_attribute)
+        """Return the value of the driver file's identity attribute, which no other device has on the node of this one.
 
-    def devices_named_in(self, status: object) -> CheckedSet[Device]:
-        """Return the devices whose identity occurs anywhere in a status."""
-        known = devices_by_attribute(self.world.slices(), self.name, self._identity_attribute)
-        return CheckedSet(known[each] for each in mentioned(known, str(status)))
+        Pods of a manifest that is applied with it run on that node. NothingToJudge if another special device has it too; ordinary
+        devices are compared before the run.
+        """
+        published = self._published_device(device)
+        found = replace(read_value(published.description, self._identity_attribute, self.name), node=published.node)
+        ordinary = self._of_the_class_on(published.node)
+        others = self._sharing_identity(published) - {device, *ordinary}
+        if others and device not in frozenset(ordinary):
+            raise NothingToJudge(
+                f"{device} and {min(others)} have the same {self.world.driver_file.identity_attribute}"
+            )
+        return found
+
+    def devices_named_in(self, status: object, node: str) -> CheckedSet[Device]:
+        """Return the devices that a node can use whose identity occurs anywhere in a status."""
+        _ = self._identity_attribute
+        usable = (each for each in described(self.world.slices_with_devices_in_use()) if each.is_usable_on(node))
+        known = by_identity(usable, self.world.driver_file)
+        return CheckedSet(device for each in mentioned(known, str(status)) for device in known[each])
 
     @property
     def examples(self) -> Examples:
@@ -248,8 +265,8 @@ class Driver:
     def tainted(self, effect: str) -> TaintedDevice:
         """Return a device that has a taint with this effect in its slice, on a node where the driver is expected or of the network."""
         reached = {*self.nodes, ""}
-        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
-        return optional_devices.tainted(described, effect)
+        found = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] in reached)
+        return optional_devices.tainted(found, effect)
 
     def partitionable_on(self, node: str) -> PartitionableDevices:
         """Return the partitionable devices on a node; DriverFailed if the driver file promises others."""
@@ -265,8 +282,8 @@ class Driver:
 
     def shareable_on(self, node: str, *, at_least: int = 1) -> tuple[Device, ...]:
         """Return the devices on a node that allow multiple allocations, sorted; NothingToJudge if there are fewer than `at_least`."""
-        described = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
-        found = optional_devices.shareable(described)
+        here = ((Device(self.name, *each[:2]), each[3]) for each in self._described() if each[2] == node)
+        found = optional_devices.shareable(here)
         if len(found) < min(at_least, self.sharing.per_node):
             few = too_few({node: len(found)}, self.sharing.per_node, "spec.optional.capacity.perNode")
             raise DriverFailed("; ".join(few))
@@ -278,11 +295,11 @@ class Driver:
 
     def default_share(self, device: Device) -> str:
         """Return how much a claim gets of a shareable device if it does not request an amount."""
-        return optional_devices.default_share(self._description(device), self.sharing.capacity.rpartition("/")[2])
+        return optional_devices.default_share(self._description(device), self.sharing.capacity, self.name)
 
     def more_than_any_device_has(self, capacity: str) -> PublishedValue:
         """Return an amount of a capacity that is larger than that of any device of the DeviceClass."""
-        published = [read_value(described, capacity, self.name) for *_, described in self._of_the_class()]
+        published = [read_value(each, capacity, self.name) for *_, each in self._of_the_class()]
         most = max(published, key=lambda each: each.amount)
         return replace(most, literal=f'quantity("{math.floor(most.amount) + 1}")')
 
@@ -318,11 +335,13 @@ class Driver:
 
     @property
     def sharing(self) -> SharedCapacity:
-        """Return spec.optional.capacity of the driver file."""
+        """Return spec.optional.capacity of the driver file. Requests have to spell the capacity as slices do."""
         found = self.world.driver_file.sharing
         if found is None:
             raise UsageError("the driver file has no spec.optional.capacity", hint="add it")
-        return found
+        shareable = (each for *_, each in self._described() if each.get("allowMultipleAllocations"))
+        names = [published_name(found.capacity, each.get("capacity") or {}, self.name) for each in shareable]
+        return found.model_copy(update={"capacity": next(filter(None, names), found.capacity)})
 
     @property
     def invalid_field(self) -> str:
@@ -342,7 +361,7 @@ class Driver:
 
     @property
     def _identity_attribute(self) -> str:
-        if not self.world.driver_file.is_identity_unique:
+        if not self.world.driver_file.identity_attribute:
             raise UsageError(
                 f"driver file {self.world.driver_file.name} has no {_IDENTITY}",
                 hint="the requirement of this test must have the feature identity",
@@ -358,13 +377,14 @@ class Driver:
     @property
     def _ordinary(self) -> list[Pool]:
         others = self.world.driver_file.other_devices
-        return pools(without_other_devices(self.world.slices(), others, self.name), self.name)
+        slices = self.world.slices_with_devices_in_use()
+        return pools(without_other_devices(slices, others, self.name), self.name)
 
     def _of_the_class(self) -> Iterator[tuple[str, str, str, Object]]:
         return _described(self._ordinary)
 
     def _described(self) -> Iterator[tuple[str, str, str, Object]]:
-        return _described(self.pools)
+        return _described(pools(self.world.slices_with_devices_in_use(), self.name))
 
     def _conditions(self, device: Device, field: str, what: str) -> list[str]:
         found = list(self._description(device).get(field) or ())
@@ -373,13 +393,28 @@ class Driver:
         return found
 
     def _description(self, device: Device) -> Object:
-        for pool, name, _, described in self._described():
-            if (pool, name) == (device.pool, device.name):
-                return described
-        raise DriverFailed(f"{self.name} publishes no device {device}")
+        return self._published_device(device).description
+
+    def _published_device(self, device: Device) -> PublishedDevice:
+        """Return a device as slices describe it, or last described it: the driver may remove it while a claim uses it."""
+        self.world.slices()
+        found = self.world.record.newest.get(device)
+        if not found:
+            raise DriverFailed(f"{self.name} publishes no device {device}")
+        return found
+
+    def _sharing_identity(self, device: PublishedDevice) -> frozenset[Device]:
+        """Return the devices that the node of a device can use and that have the same identity, with the device itself."""
+        usable = (each for each in described(self.world.slices()) if each.is_usable_on(device.node))
+        file = self.world.driver_file
+        return frozenset(
+            each.device
+            for each in usable
+            if identity_of(each.description, file) == identity_of(device.description, file)
+        )
 
     def _published(self) -> Iterator[Device]:
-        return (Device(self.name, *each[:2]) for each in self._described())
+        return (Device(self.name, *each[:2]) for each in _described(self.pools))
 
 
 def _lasting(find: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:

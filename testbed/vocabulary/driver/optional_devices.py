@@ -11,6 +11,7 @@ from typing import TypeVar
 from testbed.drivers.published.slices import Device, Pool
 from testbed.errors import DriverFailed, NothingToJudge
 from testbed.kube.client import Object
+from testbed.models.names import value_of
 from testbed.vocabulary.driver.quantities import amount
 
 _HINT = "check spec.optional of the driver file, and what the driver publishes: dra-testbed hardware show"
@@ -126,14 +127,14 @@ def shareable(described: Iterable[Described]) -> tuple[Device, ...]:
     return found
 
 
-def default_share(spec: Object, capacity: str) -> str:
+def default_share(spec: Object, capacity: str, driver: str) -> str:
     """Return how much of a capacity a claim gets that does not request an amount: the policy's default, or all of it."""
-    published = {key.rpartition("/")[2]: each for key, each in spec.get("capacity", {}).items()}
-    if capacity not in published:
+    published: Object | None = value_of(capacity, spec.get("capacity", {}), driver)
+    if published is None:
         raise DriverFailed(
             f"device {spec['name']} has no capacity {capacity}", hint="check spec.optional.capacity of the driver file"
         )
-    return str(published[capacity].get("requestPolicy", {}).get("default", published[capacity]["value"]))
+    return str(published.get("requestPolicy", {}).get("default", published["value"]))
 
 
 def partitionable(pools: Iterable[Pool], driver: str) -> PartitionableDevices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,9 @@ class PublishedValue:
     domain: str
     name: str
     literal: str
+    node: str = field(
+        default="", compare=False
+    )  # of an identity: the only node with the device, where its pods have to run
 
     @property
     def full_name(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from testbed.drivers.missing import missing_devices
-from testbed.drivers.published.slices import Device, devices_by_attribute, devices_by_name
+from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver.probe import Observation
@@ -19,6 +19,7 @@ from testbed.vocabulary.checked_sets import CheckedSet, NothingToCompare
 from testbed.vocabulary.claims import Claim, allocated
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
+from testbed.vocabulary.pods.identified_devices import known_devices
 from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_answers import Answer, from_count, from_exit_code, from_set
 from testbed.vocabulary.pods.probe_command import NOT_STARTED, in_container
@@ -315,12 +316,9 @@ class Container:
         return frozenset(known[each] for each in found)
 
     def _known(self, probe: Observation, shown: Sequence[str]) -> dict[str, Device]:
-        """Return the published devices by what the probe shows: their names or their identities."""
-        world, file = self.pod.world, self.pod.world.driver_file
-        if probe.shows_names:
-            return devices_by_name(world.slices(), file.driver, self.pod.node, shown)
-        node = "" if file.is_identity_unique else self.pod.node
-        return devices_by_attribute(world.slices(), file.driver, file.identity_attribute, node)
+        """Return devices by what the probe shows: their names or their identities."""
+        claims = [*self.pod.claims.values(), *filter(None, [self.pod.extended_claim])]
+        return known_devices(self.pod.world, self.pod.node, claims, shown, by_name=probe.shows_names)
 
 
 def _with_digest(variable: str) -> str:

@@ -138,11 +138,13 @@ class Pod:
 
     def should_be_scheduled(self) -> Pod:
         """Wait until the scheduler has bound the pod to a node, which needs free devices but no prepared claim."""
-        return self.should("be scheduled", pod_states.scheduled, budgets.ALLOCATED)
+        self.should("be scheduled", pod_states.scheduled, budgets.ALLOCATED)
+        return self._with_recorded_devices()
 
     def should_run(self) -> Pod:
         """Wait until all containers run."""
-        return self.should("run", pod_states.running, budgets.RUN)
+        self.should("run", pod_states.running, budgets.RUN)
+        return self._with_recorded_devices()
 
     def should_recover(self) -> Pod:
         """Wait until all containers run, after the cause of earlier failures was removed.
@@ -279,8 +281,21 @@ class Pod:
         """
         last = _LastState(self, check, needs_driver=needs_driver)
         expected = f"{self._target} to {verb}"
-        observe(self.world.kube, self._target, last.check, expected, budget, last.diagnose, meanwhile or self._unblock)
+        observe(
+            self.world.kube, self._target, last.check, expected, budget, last.diagnose, meanwhile or self._while_waiting
+        )
         return self
+
+    def _with_recorded_devices(self) -> Pod:
+        """Remember how the allocated devices were published, because that may change while the pod uses them."""
+        for claim in self.claims.values():
+            claim.record_devices()
+        return self
+
+    def _while_waiting(self) -> None:
+        """Remember what slices say: a driver may publish a device only until it is allocated. Then do the same as _unblock."""
+        self.world.slices()
+        self._unblock()
 
     def _unblock(self) -> None:
         """Trigger a sync if the kubelet requested the claim before the node authorizer knew the pod; it would retry after a minute."""

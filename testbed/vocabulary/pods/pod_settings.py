@@ -40,6 +40,17 @@ def with_pod_settings(manifest: Object, driver_file: DriverFile) -> Object:
     return made
 
 
+def on_node(manifest: Object, node: str) -> Object:
+    """Return the object with pods that the scheduler can bind only to this node. Pods that are bound to a node already are unchanged."""
+    if not _creates_pods(manifest) or _pod_spec(manifest).get("nodeName"):
+        return manifest
+    made = copy.deepcopy(manifest)
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
+    _pod_spec(made).setdefault("affinity", {"nodeAffinity": required})
+    return made
+
+
 def restricted(manifest: Object) -> Object:
     """Return the object with pods that meet the Pod Security Standard `restricted`, unless the manifest sets something else."""
     if not _creates_pods(manifest):

@@ -9,14 +9,10 @@ from fake_driver.hardware.pools import devices
 from fake_driver.publishing.slices import Owner, for_node
 from testbed import folders
 from testbed.drivers.published.slices import (
-    Device,
-    devices_by_attribute,
-    devices_by_name,
     pools,
     reserved_kinds,
     without_other_devices,
 )
-from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.driver_file import load_driver_file
 from tests.fakes.cluster import DRIVER, slice_spec
@@ -46,60 +42,6 @@ def test_a_network_attached_pool_has_no_node() -> None:
     spec = {key: value for key, value in slice_spec("net", 0).items() if key not in ("nodeName", "devices")}
     (pool,) = pools([{"spec": {**spec, "allNodes": True}}], DRIVER)
     assert (pool.nodes, pool.devices) == (frozenset(), 0)
-
-
-def test_devices_are_found_by_an_attribute() -> None:
-    known = devices_by_attribute([_slice("a", 2)], DRIVER, "uuid")
-    assert known == {"a-uuid-0": Device(DRIVER, "a", "gpu-0"), "a-uuid-1": Device(DRIVER, "a", "gpu-1")}
-
-
-def test_the_attribute_may_have_a_domain_and_any_type() -> None:
-    device = {"name": "gpu-0", "attributes": {"index": {"int": 7}}}
-    spec = {**slice_spec("a", 0), "devices": [device]}
-    assert list(devices_by_attribute([{"spec": spec}], DRIVER, f"{DRIVER}/index")) == ["7"]
-    assert str(Device(DRIVER, "a", "gpu-0")) == f"{DRIVER}/a/gpu-0"
-
-
-def test_devices_are_found_by_name_on_a_node() -> None:
-    published = [_slice("a"), _slice("b")]
-
-    assert devices_by_name(published, DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
-    assert devices_by_name(published, DRIVER, "b", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "b", "gpu-0")}
-
-
-def test_network_attached_devices_are_found_by_name_on_every_node() -> None:
-    spec = {key: value for key, value in slice_spec("net", 1).items() if key != "nodeName"}
-    known = devices_by_name([{"spec": {**spec, "allNodes": True}}], DRIVER, "a", ["gpu-0"])
-
-    assert known == {"gpu-0": Device(DRIVER, "net", "gpu-0")}
-
-
-def _in_pool(name: str, *nodes: str, devices: int = 1) -> list[Object]:
-    """Return a pool with a slice for each of these nodes."""
-    pool = {"name": name, "generation": 1, "resourceSliceCount": len(nodes)}
-    return [{"spec": {**slice_spec(node, devices), "pool": pool}} for node in nodes]
-
-
-def test_a_shown_name_of_two_devices_is_ambiguous() -> None:
-    with pytest.raises(UsageError, match="gpu-0 of a container on node a is ambiguous: pool a and pool more have one"):
-        devices_by_name([_slice("a"), *_in_pool("more", "a")], DRIVER, "a", ["gpu-0"])
-
-
-def test_a_name_of_two_devices_that_is_not_shown_is_ignored() -> None:
-    known = devices_by_name([_slice("a"), *_in_pool("more", "a", devices=2)], DRIVER, "a", ["gpu-1"])
-
-    assert known["gpu-1"] == Device(DRIVER, "more", "gpu-1")
-
-
-def test_devices_of_a_pool_belong_to_the_nodes_of_their_slices() -> None:
-    here, there = _in_pool("all", "a", "b", devices=2)
-    del here["spec"]["devices"][1], there["spec"]["devices"][0]
-
-    assert devices_by_name([here, there], DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "all", "gpu-0")}
-
-
-def test_a_device_that_is_published_twice_is_not_ambiguous() -> None:
-    assert devices_by_name(_in_pool("a", "a", "a"), DRIVER, "a", ["gpu-0"]) == {"gpu-0": Device(DRIVER, "a", "gpu-0")}
 
 
 @pytest.mark.parametrize(

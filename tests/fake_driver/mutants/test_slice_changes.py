@@ -62,3 +62,22 @@ def test_publishes_again_and_again(mutant: StartMutant, fake_api: FakeApi) -> No
     fake_api.wait_until(lambda: len(fake_api.writes) >= 5)
     verbs = [each.partition(" ")[0] for each in fake_api.writes]
     assert verbs[:5] == ["POST", "DELETE", "POST", "DELETE", "POST"]
+
+
+def _names(fake_api: FakeApi) -> list[str]:
+    (slice_,) = fake_api.slices.values()
+    return [each["name"] for each in slice_["spec"]["devices"]]
+
+
+@pytest.mark.parametrize(("name", "stays"), [("", True), ("unpublishes-devices-in-use", False)])
+def test_unpublishes_devices_in_use(mutant: StartMutant, fake_api: FakeApi, name: str, stays: bool) -> None:
+    driver, claim, every = mutant(name), fake_api.claim(), [f"gpu-{index}" for index in range(4)]
+    _published(driver, fake_api)
+    driver.prepare(claim)
+    if not stays:
+        fake_api.wait_until(lambda: _names(fake_api) == every[1:])
+        driver.restart()
+    assert driver.prepare(claim).error == ""
+    assert (_names(fake_api) == every) is stays
+    driver.unprepare(claim)
+    fake_api.wait_until(lambda: _names(fake_api) == every)

@@ -57,12 +57,11 @@ def test_an_invalid_quantity_is_reported_with_its_line(folder: Path, key: str) -
 
 
 @pytest.mark.parametrize(("scope", "is_unique"), [("cluster", True), ("node", False)])
-def test_only_an_identity_that_is_unique_in_the_cluster_declares_the_feature(
-    folder: Path, scope: str, is_unique: bool
-) -> None:
+def test_an_identity_declares_the_feature_whatever_its_scope_is(folder: Path, scope: str, is_unique: bool) -> None:
     file = load(folder, FULL.replace("scope: cluster", f"scope: {scope}"))
     assert file.identity_attribute == "uuid"
-    assert ("identity" in file.features) is file.is_identity_unique is is_unique
+    assert "identity" in file.features
+    assert file.is_identity_unique is is_unique
 
 
 def test_configuration_that_each_claim_needs_must_be_known(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
-from testbed.models.driver.devices import Expect, Identity
+from testbed.models.driver.devices import Expect
 from testbed.models.driver_file import load_companions
 from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.driver.driver import Driver
@@ -123,25 +123,37 @@ def test_the_published_values_of_a_device(world: Make) -> None:
     assert driver.devices_with_value(driver.identity(device), "node-1") == NONE
 
 
-@pytest.mark.parametrize("identity", [None, Identity(attribute="uuid", scope="node")])
-def test_an_identity_that_is_not_unique_in_the_cluster_is_an_error(world: Make, identity: Identity | None) -> None:
+def test_a_driver_file_without_identity_is_an_error(world: Make) -> None:
     made = world()
-    file = with_values(made.driver_file, "devices", identity=identity)
-    driver = Driver(replace(made, driver_file=file))
-    for ask in (driver.identity, driver.devices_named_in):
-        with pytest.raises(
-            UsageError, match=r"driver file fake-gpu has no spec\.devices\.identity with scope: cluster"
-        ):
-            ask(Device(cluster.DRIVER, "node-1", "gpu-0"))
+    driver = Driver(replace(made, driver_file=with_values(made.driver_file, "devices", identity=None)))
+    with pytest.raises(UsageError, match=r"driver file fake-gpu has no spec\.devices\.identity"):
+        driver.identity(Device(cluster.DRIVER, "node-1", "gpu-0"))
+    with pytest.raises(UsageError, match=r"driver file fake-gpu has no spec\.devices\.identity"):
+        driver.devices_named_in("", "node-1")
+
+
+def test_an_identity_names_the_node_of_the_device(world: Make) -> None:
+    driver = Driver(world())
+    assert {driver.identity(each).node for each in driver.devices_on("node-2")} == {"node-2"}
+
+
+def test_two_special_devices_with_one_identity_cannot_be_judged(world: Make) -> None:
+    made = world()
+    kube: Any = made.kube
+    devices = kube.objects["ResourceSlice", "default", "slice-node-1"]["spec"]["devices"]
+    for each in devices[:2]:
+        each["attributes"] |= {"uuid": {"string": "same"}, "purpose": {"string": "partitions"}}
+    devices[2]["attributes"]["uuid"] = {"string": "same"}
+    with pytest.raises(NothingToJudge, match=r"gpu-0 and \S+/gpu-1 have the same uuid"):
+        Driver(made).identity(Device(cluster.DRIVER, "node-1", "gpu-0"))
+    assert Driver(made).identity(Device(cluster.DRIVER, "node-1", "gpu-2")).literal == '"same"'
 
 
 def test_a_companion_without_an_identity_attribute_leaves_nothing_to_judge(world: Make) -> None:
     alone = world()
     (companion,) = load_companions(alone.driver_file)
     vague = with_values(companion, "devices", identity=None)
-    with pytest.raises(
-        NothingToJudge, match=r"driver file fake-nic has no spec\.devices\.identity with scope: cluster"
-    ):
+    with pytest.raises(NothingToJudge, match=r"driver file fake-nic has no spec\.devices\.identity"):
         _ = Driver(replace(alone, companions=(vague,))).companion_with_identity
 
 
@@ -159,11 +171,9 @@ def test_the_examples_of_the_driver_file(world: Make) -> None:
 def test_devices_are_found_by_their_identities_in_a_status(world: Make) -> None:
     driver = Driver(world())
     status = {"uuid": "node-1-uuid-1", "peers": ["node-2-uuid-0", "node-1-uuid-10"]}
-    assert driver.devices_named_in(status) == {
-        Device(cluster.DRIVER, "node-1", "gpu-1"),
-        Device(cluster.DRIVER, "node-2", "gpu-0"),
-    }
-    assert driver.devices_named_in(None) == NONE
+    assert driver.devices_named_in(status, "node-1") == {Device(cluster.DRIVER, "node-1", "gpu-1")}
+    assert driver.devices_named_in(status, "node-2") == {Device(cluster.DRIVER, "node-2", "gpu-0")}
+    assert driver.devices_named_in(None, "node-1") == NONE
 
 
 def test_devices_of_other_classes_do_not_count(world: Make) -> None:

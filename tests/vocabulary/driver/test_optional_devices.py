@@ -67,12 +67,21 @@ def test_shareable_devices() -> None:
     [({"value": "16Gi", "requestPolicy": {"default": "2Gi"}}, "2Gi"), ({"value": "16Gi"}, "16Gi")],
 )
 def test_the_default_share_of_a_capacity(capacity: Any, share: str) -> None:
-    assert optional_devices.default_share({"name": "a", "capacity": {f"{DRIVER}/memory": capacity}}, "memory") == share
+    assert (
+        optional_devices.default_share({"name": "a", "capacity": {f"{DRIVER}/memory": capacity}}, "memory", DRIVER)
+        == share
+    )
+    assert (
+        optional_devices.default_share({"name": "a", "capacity": {"memory": capacity}}, f"{DRIVER}/memory", DRIVER)
+        == share
+    )
+    other = {"x.example/memory": {"value": "1Gi"}, "memory": capacity}
+    assert optional_devices.default_share({"name": "a", "capacity": other}, "memory", DRIVER) == share
 
 
 def test_a_missing_capacity_blames_the_driver() -> None:
     with pytest.raises(DriverFailed, match="device a has no capacity memory"):
-        optional_devices.default_share({"name": "a"}, "memory")
+        optional_devices.default_share({"name": "a"}, "memory", DRIVER)
 
 
 def test_a_device_and_its_parts() -> None:

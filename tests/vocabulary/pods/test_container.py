@@ -52,12 +52,12 @@ def test_a_name_is_that_of_a_device_on_the_pods_node(here: World) -> None:
 
 def test_a_driver_that_publishes_nothing_may_have_another_name(here: World) -> None:
     kube: Any = here.kube
+    for node in ("node-1", "node-2"):
+        kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["driver"] = "another.example"
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
         _print(here, "first/cat", "DEVICE=gpu-0\n")
-        for node in ("node-1", "node-2"):
-            kube.objects["ResourceSlice", "default", f"slice-{node}"]["spec"]["driver"] = "another.example"
 
         with pytest.raises(
             DriverFailed, match=r"check spec\.driver of the driver file: .*; drivers that do: another\.example"
@@ -80,7 +80,7 @@ def test_a_node_whose_slices_are_missing_is_the_cause_that_a_device_is_not_publi
     with new_scenario(here, "SHARE-001") as scenario:
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
-        _print(here, "first/cat", "DEVICE=gpu-0\n")
+        _print(here, "first/cat", "DEVICE=gpu-9\n")
         del kube.objects["ResourceSlice", "default", f"slice-{pod.node}"]
 
         with pytest.raises(DriverFailed) as failed:
