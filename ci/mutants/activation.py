@@ -12,7 +12,7 @@ import yaml
 from ci.mutants import known
 from testbed import bringup
 from testbed.bringup import Testbed
-from testbed.drivers import install, wait_ready
+from testbed.drivers import install, releases_of, wait_ready
 from testbed.drivers.ready import driver_pods, expected_nodes
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.kube.client import Kube, Object
@@ -100,7 +100,10 @@ def reinstall_driver(testbed: Testbed, fault: str) -> None:
     eventually(lambda: _no_pods(kube, driver_file), "the end of the driver", _QUIET, longest_pause=0.1)
     _remove_state(testbed)
     changed = _with_fault(driver_file, fault)
-    install(kube, changed, testbed.owner, image=_image(kube, driver_file), hardware=testbed.config.hardware)
+    given = {"image": _image(kube, driver_file), "hardware": testbed.config.hardware}
+    install(kube, changed, testbed.owner, **given)
+    if releases := releases_of(kube, [changed], **given, images_are_loaded=True):
+        releases.write(testbed.folder)
     _patch(kube, driver_file, {"nodeSelector": None})
     nodes = expected_nodes(kube, driver_file, testbed.kept_nodes)
     eventually(lambda: _running(kube, driver_file, nodes), "the driver's start", _STARTED, longest_pause=0.1)
@@ -183,7 +186,7 @@ def _remove_state(testbed: Testbed) -> None:
     """Remove what a driver left on the nodes and in the API, so that it can't affect the results of the next one."""
     driver = _driver_file(testbed).driver
     for node in testbed.cluster.nodes():
-        script = f"rm -rf /var/lib/kubelet/plugins/{driver}/claims /var/run/cdi/{driver}-*.json"
+        script = f"rm -rf /var/lib/kubelet/plugins/{driver}/claims* /var/run/cdi/{driver}-*.json"
         node.run("sh", "-c", script)
     for each in testbed.kube.list(SLICES, "ResourceSlice", fieldSelector=f"spec.driver={driver}"):
         testbed.kube.delete(each)

@@ -18,6 +18,7 @@ from fake_driver.mutants import (
     opaque_configuration,
     prepare,
     registration,
+    releases,
     slice_changes,
     slice_features,
     slices,
@@ -59,6 +60,7 @@ MUTANTS: dict[str, Mutation] = _named(
     *cdi.ALL,
     *device_metadata.ALL,
     *checkpoint.ALL,
+    *releases.ALL,
     *unprepare.ALL,
     *status_and_health.ALL,
 )

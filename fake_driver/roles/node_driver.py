@@ -45,6 +45,7 @@ class Parts(Collaborators):
     data: Path
     driver: type[Driver] = Driver
     status_data: device_status.StatusData = device_status.status_data
+    checkpoint: type[Checkpoint] = Checkpoint
     metadata_folder: type[MetadataFolder] = MetadataFolder
     claim_client: type[ClaimClient] = ClaimClient
     writes_status: bool = True
@@ -103,7 +104,7 @@ class NodeProcess:
         cdi = CdiFolder(Path(settings.cdi), settings.driver, self.journal.record)
         node_pool = parts.inventory.pool
         return NodeFiles(
-            Checkpoint(settings.data / "claims", lambda uid: cdi.rebuild_claim(uid, node_pool)),
+            parts.checkpoint(settings.data / "claims", lambda uid: cdi.rebuild_claim(uid, node_pool)),
             cdi,
             parts.metadata_folder(
                 settings.data / "metadata", settings.driver, settings.metadata_versions, parts.status_data

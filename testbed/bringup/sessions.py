@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import filelock
 
 from testbed.bringup.testbeds import Testbed
+from testbed.drivers import expected_nodes, wait_ready
 from testbed.drivers.changed_daemonsets import undo_all
+from testbed.drivers.releases import restore
 from testbed.errors import TestbedError, WaitTimeout
 from testbed.providers.base import Capability
 from testbed.vocabulary.orphaned_objects import delete_orphans_and_wait
@@ -67,6 +69,7 @@ def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
         return process.rpartition("-")[0] in runs
 
     undo_all(testbed.kube, testbed.owner, is_gone)
+    _restore_release(testbed, is_gone)
     try:
         ended = delete_orphans_and_wait(testbed.kube, testbed.owner, is_gone)
     except WaitTimeout as stuck:
@@ -78,6 +81,13 @@ def clean_up_killed_sessions(testbed: Testbed) -> list[str]:
     for run in runs:
         discard_lock(testbed.folder, run)
     return ended
+
+
+def _restore_release(testbed: Testbed, is_gone: Callable[[str], bool]) -> None:
+    """Install this release of the driver again if a killed session left the previous one."""
+    if testbed.driver_file and restore(testbed.kube, testbed.owner, testbed.folder, testbed.driver_file, is_gone):
+        nodes = expected_nodes(testbed.kube, testbed.driver_file, testbed.kept_nodes)
+        wait_ready(testbed.kube, testbed.driver_file, nodes)
 
 
 def _lock(folder: Path, run: str) -> Path:

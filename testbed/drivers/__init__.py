@@ -3,7 +3,7 @@
 Everything about a driver is in its driver file. Only `rendered` and `expected_slices` are about the fake drivers; installing uses neither.
 """
 
-from testbed.drivers.companions import all_manifests, install_all, load_with_companions
+from testbed.drivers.companions import all_manifests, install_all, load_with_companions, releases_of
 from testbed.drivers.conflicting_driver import refuse_conflicting_driver
 from testbed.drivers.install import install, manifests, uninstall
 from testbed.drivers.name_checks import refuse_wrong_names
@@ -20,6 +20,7 @@ __all__ = [
     "manifests",
     "refuse_conflicting_driver",
     "refuse_wrong_names",
+    "releases_of",
     "uninstall",
     "wait_ready",
 ]

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.drivers import name_checks
-from testbed.drivers.install import describe_changes, install, manifests
+from testbed.drivers.install import adjusted_objects, describe_changes, install, manifests
 from testbed.drivers.manifests.sources import takes_hardware
 from testbed.drivers.ready import KeptNodes, expected_nodes, wait_ready
+from testbed.drivers.releases import Releases
 from testbed.errors import DriverFailed, UsageError, WaitTimeout
 from testbed.images.archives import names_in
 from testbed.kube.client import Kube, Object
@@ -47,6 +48,28 @@ def install_all(
         install(kube, each, owner, image=image, hardware=given, loaded=loaded, report=_prefixed(report, each))
     for each in drivers:
         _wait_until_ready(kube, each, kept)
+
+
+def releases_of(
+    kube: Kube, drivers: Sequence[DriverFile], *, image: str, hardware: Path | None, images_are_loaded: bool
+) -> Releases | None:
+    """Return the objects of both releases of the driver under test, or None if its driver file names no previous one."""
+    current = drivers[0]
+    if current.previous is None:
+        return None
+    both = [
+        adjusted_objects(
+            kube, each, image=image, hardware=hardware, loaded=loaded_images(each) if images_are_loaded else ()
+        )[0]
+        for each in (current, current.previous)
+    ]
+    return Releases(current.driver, *both)
+
+
+def image_archives(drivers: Sequence[DriverFile]) -> list[Path]:
+    """Return the archives to load for all drivers, and for the previous release of the one under test."""
+    releases = [*drivers, *(each.previous for each in drivers[:1] if each.previous)]
+    return list(dict.fromkeys(archive for each in releases if each.install for archive in each.install.images))
 
 
 def loaded_images(driver_file: DriverFile) -> tuple[str, ...]:

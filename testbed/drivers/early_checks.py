@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.drivers.companions import all_manifests
+from testbed.drivers.companions import all_manifests, image_archives
 from testbed.drivers.manifests import tools
 from testbed.errors import UsageError
 from testbed.images.archives import names_in
@@ -21,11 +21,16 @@ _MAX_NAME = 253
 
 def check(drivers: Sequence[DriverFile], hardware: Path | None, kubernetes: str = "") -> None:
     """Raise UsageError for a manifest that is not valid YAML or no Kubernetes object, and for an archive without images."""
-    tools.fetch_missing(drivers)
-    for each in all_manifests(drivers, image="image", hardware=hardware, kubernetes=kubernetes):
+    before = [each.previous for each in drivers[:1] if each.previous]
+    tools.fetch_missing([*drivers, *before])
+    for each in (*_objects(drivers, hardware, kubernetes), *_objects(before, hardware, kubernetes)):
         _check_object(each)
-    for archive in dict.fromkeys(archive for each in drivers if each.install for archive in each.install.images):
+    for archive in image_archives(drivers):
         names_in(archive)
+
+
+def _objects(drivers: Sequence[DriverFile], hardware: Path | None, kubernetes: str) -> list[Object]:
+    return all_manifests(drivers, image="image", hardware=hardware, kubernetes=kubernetes) if drivers else []
 
 
 def _check_object(manifest: Object) -> None:

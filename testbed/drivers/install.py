@@ -35,7 +35,16 @@ def install(
 
     `loaded` are the images that were loaded into the nodes. `report` is called with each change of the manifests.
     """
-    wanted = _adjusted(kube, driver_file, image, hardware, loaded, report)
+    objects, changes = adjusted_objects(kube, driver_file, image=image, hardware=hardware, loaded=loaded)
+    missing = [each for each in undeclared_namespaces(objects, driver_file.pods.namespace) if not _existing(kube, each)]
+    created = [f"namespace {each['metadata']['name']} does not exist and is created" for each in missing]
+    for change in (*changes, *created):
+        report(change)
+    apply_objects(kube, [*missing, *objects], driver_file.driver, owner)
+
+
+def apply_objects(kube: Kube, wanted: Collection[Object], driver: str, owner: Owner) -> None:
+    """Apply objects of a driver's installation. Raise UsageError before anything is changed if others created one of them."""
     existing = [_existing(kube, each) for each in wanted]
     for each, found in zip(wanted, existing, strict=True):
         if found and not owner.owns(found):
@@ -44,32 +53,21 @@ def install(
         if found and not owner.owns(found):
             _apply(kube, each, owner, force=False)
         else:
-            _apply_own(kube, owner.mark_driver(each, driver_file.driver), owner, is_new=found is None)
+            _apply_own(kube, owner.mark_driver(each, driver), owner, is_new=found is None)
         _wait_until_served(kube, each)
 
 
-def _adjusted(
-    kube: Kube,
-    driver_file: DriverFile,
-    image: str,
-    hardware: Path | None,
-    loaded: Collection[str],
-    report: Callable[[str], None],
-) -> list[Object]:
-    """Return the objects as they are applied, with the namespaces that the cluster lacks."""
+def adjusted_objects(
+    kube: Kube, driver_file: DriverFile, *, image: str, hardware: Path | None, loaded: Collection[str]
+) -> tuple[list[Object], list[str]]:
+    """Return the objects of a driver as they are applied to this cluster, and a line for each change of what its vendor wrote."""
     install = driver_file.install
     kubernetes = features.version(kube) if install and install.chart else ""
     objects, changes = adjust(
         objects_of(driver_file, image=image, hardware=hardware, kubernetes=kubernetes), driver_file, loaded
     )
     _require_pull_secret(kube, driver_file, objects)
-    missing = [each for each in undeclared_namespaces(objects, driver_file.pods.namespace) if not _existing(kube, each)]
-    for each in (
-        *changes,
-        *(f"namespace {each['metadata']['name']} does not exist and is created" for each in missing),
-    ):
-        report(each)
-    return [*missing, *objects]
+    return objects, changes
 
 
 def _require_pull_secret(kube: Kube, driver_file: DriverFile, objects: Collection[Object]) -> None:

@@ -157,6 +157,14 @@ class DriverFile(Strict):
         return None if self.spec.install is None or self.spec.install.installed else self.spec.install
 
     @property
+    def previous(self) -> DriverFile | None:
+        """Return a driver file that installs the previous release, or None if this one names none."""
+        before = self.install and self.install.as_previous()
+        if before is None:
+            return None
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"install": before})})
+
+    @property
     def pull_secret(self) -> str:
         """Return the Secret with which the images of the driver and of test pods are pulled, or ''."""
         return self.spec.install.pull_secret if self.spec.install else ""

@@ -28,6 +28,7 @@ EXEMPTIBLE: Mapping[str, str] = {
 DERIVED: Mapping[str, str] = {
     "identity": "devices.identity",
     "companion": "companions",
+    "previous-release": "install.previous",
     "live-control": "control",
     "configuration": "configuration.one",
     "configuration-precedence": "configuration.precedence",

@@ -24,6 +24,7 @@ from testbed.vocabulary.cluster.nodes import Node, restored_node
 from testbed.vocabulary.driver.daemon import Daemon, restored_driver
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.driver.hardware import Hardware, restored_hardware
+from testbed.vocabulary.driver.installed_release import InstalledRelease, restored_release
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
@@ -46,7 +47,7 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     image = driver_file.probe.image or testbed.config.images.workload or WORKLOAD.reference
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
     companions = load_companions(driver_file)
-    facts = (testbed.cluster, testbed.kept_nodes)
+    facts = (testbed.cluster, testbed.kept_nodes, testbed.folder)
     return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, *facts)
 
 
@@ -105,6 +106,13 @@ def hardware(world: World) -> Iterator[Hardware]:
 def daemon(world: World) -> Iterator[Daemon]:
     """Yield the driver's pods, which a test may delete, update and keep off a node. They are restored afterwards."""
     with restored_driver(world) as made:
+        yield made
+
+
+@pytest.fixture
+def releases(scenario: Scenario, world: World) -> Iterator[InstalledRelease]:
+    """Yield the release of the driver that is installed, which a test may change. This release is installed again afterwards."""
+    with restored_release(world, scenario.ledger.clean_up) as made:
         yield made
 
 

@@ -26,6 +26,7 @@ class World:
     process, so that another process can clean up after one that was killed. `companions` are other drivers, for claims that need
     several. `cluster` gives access to nodes; only requirements that need a Capability use it. `probe_results` has the newest output
     of each probe. `kept_nodes` are the nodes where drivers must run, from before they were installed. `record` has what slices said.
+    `folder` is the testbed's state folder.
     """
 
     owner: Owner
@@ -37,6 +38,7 @@ class World:
     companions: tuple[DriverFile, ...] = ()
     cluster: Cluster | None = None
     kept_nodes: KeptNodes = field(default_factory=dict, repr=False)
+    folder: Path = Path()
     probe_results: ProbeResults = field(default_factory=ProbeResults, repr=False, compare=False)
     record: SliceRecord = field(default_factory=SliceRecord, repr=False, compare=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import socket
@@ -16,7 +17,8 @@ from testbed.bringup import sessions, state, sweeping
 from testbed.bringup.state import Phase, Record
 from testbed.bringup.testbeds import Testbed
 from testbed.drivers.changed_daemonsets import UNDO
-from testbed.errors import TestbedError
+from testbed.drivers.releases import Releases, replace_by_previous
+from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.ownership import PROCESS
 from testbed.progress import Progress, Silent
 from testbed.providers.base import Capability
@@ -87,6 +89,22 @@ def test_a_driver_is_started_again_if_a_killed_session_stopped_it_and_not_if_a_r
     changed = {name: _kube(testbed).objects["DaemonSet", "default", name]["spec"] for name in ("dead", "live")}
     assert "affinity" not in changed["dead"]["template"]["spec"]
     assert "affinity" in changed["live"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("process", "left"), [("live-main", {"old"}), ("dead-main", {"new"})])
+def test_this_release_is_installed_again_if_a_killed_session_left_the_previous_one(
+    testbed: Testbed, process: str, left: set[str]
+) -> None:
+    new, old = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("new", "old"))
+    Releases("gpu.dra-testbed.example", [new], [old]).write(testbed.folder)
+    replace_by_previous(testbed.kube, testbed.owner, testbed.folder, process)
+    _killed(testbed.folder, "dead")
+    set_patience(0.001)
+    no_driver_here = contextlib.suppress(WaitTimeout, DriverFailed)
+    with sessions.session_lock(testbed.folder, "live"), no_driver_here:
+        sessions.clean_up_killed_sessions(testbed)
+    set_patience(1)
+    assert {name for kind, _, name in _kube(testbed).objects if kind == "ConfigMap"} == left
 
 
 def test_a_session_that_cleaned_up_is_not_a_killed_one(testbed: Testbed) -> None:

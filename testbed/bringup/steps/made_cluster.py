@@ -12,7 +12,7 @@ from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan, describe_driver, describe_objects, objects_of
 from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk_space, install_drivers, refuse_fatal
-from testbed.drivers.companions import planned_changes
+from testbed.drivers.companions import image_archives, planned_changes
 from testbed.drivers.host_access import host_access
 from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
@@ -97,7 +97,7 @@ class MadeClusterProcedure:
         installed = [each.install for each in context.resolved.drivers if each.install]
         if any(each.built_in_image for each in installed):
             _add_driver_image(context)
-        context.images += dict.fromkeys(archive for each in installed for archive in each.images)
+        context.images += image_archives(context.resolved.drivers)
 
     def create_cluster(self, context: Context) -> None:
         """Let the provider create the cluster."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from testbed.bringup.resolved_config import ResolvedConfig
 from testbed.bringup.state import Record
 from testbed.bringup.steps.plan import Plan
-from testbed.drivers import install_all, keep_expected_nodes
+from testbed.drivers import install_all, keep_expected_nodes, releases_of
 from testbed.errors import TestbedError
 from testbed.kube.client import Kube
 from testbed.kube.ownership import Owner
@@ -122,14 +122,18 @@ def install_drivers(context: Context) -> None:
     keep_nodes(context)
     names = " and ".join(each.driver for each in drivers)
     with context.progress.step(f"driver {names}"):
-        hardware = context.resolved.config.hardware
+        hardware, image = context.resolved.config.hardware, context.driver_image
+        is_loaded = isinstance(context.cluster, LoadsImages)
+        releases = releases_of(context.kube, drivers, image=image, hardware=hardware, images_are_loaded=is_loaded)
         install_all(
             context.kube,
             drivers,
             context.owner,
             kept=context.kept_nodes,
-            image=context.driver_image,
+            image=image,
             hardware=hardware,
-            images_are_loaded=isinstance(context.cluster, LoadsImages),
+            images_are_loaded=is_loaded,
             report=lambda change: context.progress.say(f"note: {change}"),
         )
+    if releases:
+        releases.write(context.folder.parent)

@@ -11,7 +11,8 @@ from testbed.models.strict import Strict, existing_file, existing_path
 
 ExistingFile = Annotated[Path, AfterValidator(existing_file)]
 ExistingPath = Annotated[Path, AfterValidator(existing_path)]
-_WAYS = ("manifests", "kustomize", "chart", "process", "installed")
+_OF_OBJECTS = ("manifests", "kustomize", "chart")
+_WAYS = (*_OF_OBJECTS, "process", "installed")
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
@@ -50,12 +51,26 @@ class Process(Strict):
 
 
 class Previous(Strict):
-    """The release before, for tests that update and downgrade the driver."""
+    """The release before, for tests that update and downgrade the driver: one of manifests, kustomize, chart."""
 
-    manifests: tuple[ExistingPath, ...] = Field(min_length=1, description="Files or folders, relative to this file.")
-    images: tuple[ExistingFile, ...] = Field((), description="Archives of images to load, relative to this file.")
+    manifests: tuple[ExistingPath, ...] = Field(
+        (), min_length=1, description="Files or folders, relative to this file."
+    )
+    kustomize: ExistingPath | None = Field(None, description="Folder of a kustomization, relative to this file.")
+    chart: Chart | None = None
+    images: tuple[ExistingFile, ...] = Field(
+        (), description="Archives of images to load, relative to this file. Default: those of install."
+    )
+    variables: dict[str, Any] = Field(
+        default_factory=dict, description="Variables of the templates, in addition to those of install or instead."
+    )
 
     _expand = field_validator("manifests")(_files)
+
+    @model_validator(mode="after")
+    def _require_one_way(self) -> Previous:
+        _require_one(self, _OF_OBJECTS)
+        return self
 
 
 class Install(Strict):
@@ -89,10 +104,7 @@ class Install(Strict):
 
     @model_validator(mode="after")
     def _require_one_way(self) -> Install:
-        adds = bool(self.kustomize or self.chart)
-        ways = [name for name in _WAYS if getattr(self, name) and not (adds and name == "manifests")]
-        if len(ways) != 1:
-            raise ValueError(f"has {' and '.join(ways) or 'none'} of {', '.join(_WAYS)}, but must have one of them")
+        _require_one(self, _WAYS)
         unused = sorted(self.model_fields_set - {"installed", "pull_secret"}) if self.installed else []
         if unused:
             raise ValueError(f"has installed: true, so {_camel(unused[0])} has no effect; remove one of them")
@@ -106,6 +118,25 @@ class Install(Strict):
         if duplicates:
             raise ValueError(f"sets the variable {duplicates[0]} both in variables and in variablesFromFiles")
         return self
+
+    def as_previous(self) -> Install | None:
+        """Return how to install the previous release, or None if the driver file has none."""
+        before = self.previous
+        if before is None:
+            return None
+        variables = {**self.variables, **before.variables}
+        of_files = {name: file for name, file in self.variables_from_files.items() if name not in before.variables}
+        source = {name: getattr(before, name) for name in _OF_OBJECTS}
+        changed = {"variables": variables, "variables_from_files": of_files, "images": before.images or self.images}
+        return self.model_copy(update={**source, **changed, "previous": None})
+
+
+def _require_one(section: Strict, ways: tuple[str, ...]) -> None:
+    """Raise ValueError unless a section has exactly one of these keys. Manifests can be added to a kustomization or a chart."""
+    found = [name for name in ways if getattr(section, name)]
+    found = [name for name in found if name != "manifests" or not {"kustomize", "chart"}.intersection(found)]
+    if len(found) != 1:
+        raise ValueError(f"has {' and '.join(found) or 'none'} of {', '.join(ways)}, but must have one of them")
 
 
 def _camel(field: str) -> str:

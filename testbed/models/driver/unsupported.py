@@ -29,7 +29,6 @@ def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
     install = spec.install
     return {
         "install.process": (install and install.process, "use manifests"),
-        "install.previous": (install and install.previous, "remove it"),
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
         "budgets": (spec.budgets, "remove it"),
     }

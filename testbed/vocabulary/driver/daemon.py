@@ -67,7 +67,7 @@ class Daemon:
 
     def start_update(self) -> list[Object]:
         """Change the DaemonSet's template and return the old pods. With the update strategy OnDelete, delete the first one."""
-        old = self._pods()
+        old = self.pods()
         for each in self._daemonsets():
             annotations = {_UPDATED: secrets.token_hex(4)}
             self.world.kube.patch(each, {"spec": {"template": {"metadata": {"annotations": annotations}}}})
@@ -99,7 +99,8 @@ class Daemon:
 
     def _to_be_deleted(self, old: list[Object]) -> list[Object]:
         """Return the pods that their DaemonSet does not replace itself (OnDelete), in the order of their nodes."""
-        strategies = {each["metadata"]["name"]: each["spec"].get("updateStrategy", {}) for each in self._daemonsets()}
+        sets = self.world.kube.list("apps/v1", "DaemonSet", self.world.driver_file.pods.namespace)
+        strategies = {each["metadata"]["name"]: each["spec"].get("updateStrategy", {}) for each in sets}
         theirs = {name for name, strategy in strategies.items() if strategy.get("type") == "OnDelete"}
         found = [pod for pod in old if theirs.intersection(_owners(pod))]
         return sorted(found, key=lambda pod: str(pod["spec"]["nodeName"]))
@@ -108,20 +109,20 @@ class Daemon:
         uids = {pod["metadata"]["uid"] for pod in old}
 
         def gone() -> None:
-            left = [pod["metadata"]["name"] for pod in self._pods() if pod["metadata"]["uid"] in uids]
+            left = [pod["metadata"]["name"] for pod in self.pods() if pod["metadata"]["uid"] in uids]
             if left:
                 raise NotYet(f"still there: {', '.join(left)}")
 
         eventually(gone, expected, budget, longest_pause=0.1)
 
-    def _pods(self) -> list[Object]:
+    def pods(self) -> list[Object]:
         """Return all pods, including terminating ones."""
         pods = self.world.driver_file.pods
         found = self.world.kube.list("v1", "Pod", pods.namespace, labelSelector=pods.selector)
         return [pod for pod in found if pod["spec"].get("nodeName")]
 
     def _pods_on(self, nodes: Iterable[str]) -> list[Object]:
-        return [pod for pod in self._pods() if pod["spec"]["nodeName"] in nodes]
+        return [pod for pod in self.pods() if pod["spec"]["nodeName"] in nodes]
 
     def _daemonsets(self) -> list[Object]:
         """Return the DaemonSets of the driver's pods, also of those that are stopped."""
@@ -137,7 +138,7 @@ class Daemon:
     @cached_property
     def _names(self) -> frozenset[str]:
         """Return the names of the DaemonSets. They are read once, before a change: during an update without surge there may be no pod."""
-        return frozenset(owner for pod in self._pods() for owner in _owners(pod))
+        return frozenset(owner for pod in self.pods() for owner in _owners(pod))
 
 
 @contextlib.contextmanager

@@ -29,9 +29,13 @@ class Mutant:
 
     def restart(self) -> None:
         """Start another process, as after SIGKILL: the sockets and connections of the first one are gone."""
+        self.disconnect()
+        self.process = self._start()
+
+    def disconnect(self) -> None:
+        """Close the kubelet's connections, as if the process was killed."""
         self._kubelet.close()
         self._kubelet._channels.clear()
-        self.process = self._start()
 
     def register(self) -> Any:
         return self._kubelet.register(Path(self.settings.registry) / f"{self.settings.driver}-reg.sock")

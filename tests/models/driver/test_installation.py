@@ -55,3 +55,24 @@ def test_a_driver_that_is_installed_already_is_not_installed(folder: Path) -> No
     content = yaml.safe_load(FULL)
     content["spec"]["install"] = {"installed": True}
     assert load(folder, yaml.safe_dump(content)).install is None
+
+
+def test_the_previous_release_has_its_own_manifests_and_what_it_does_not_replace(folder: Path) -> None:
+    previous = "    previous: {manifests: [manifests], variables: {replicas: 1}}\n    images"
+    found = load(folder, FULL.replace("    images", previous)).previous
+    assert found
+    assert found.previous is None
+    assert found.install
+    assert found.install.manifests == tuple(sorted((folder / "manifests").glob("*.yaml")))
+    assert found.install.variables == {"replicas": 1}
+    assert found.install.images == (folder / "image.tar",)
+    assert found.install.built_in_image
+
+
+def test_a_previous_release_is_installed_in_one_way(folder: Path) -> None:
+    message = refusal(folder, "    images", "    previous: {images: [image.tar]}\n    images")
+    assert "spec.install.previous: has none of manifests, kustomize, chart" in message
+
+
+def test_a_driver_file_without_previous_has_no_previous_release(folder: Path) -> None:
+    assert load(folder, FULL).previous is None

@@ -60,11 +60,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
     ("old", "new", "message"),
     [
         (
-            "[manifests/one.yaml]",
-            "[manifests/one.yaml]\n    previous: {manifests: [manifests]}",
-            "spec.install.previous: is not supported",
-        ),
-        (
             "    manifests: [manifests/one.yaml]",
             "    process: {command: [plugin]}",
             "spec.install.process: is not supported by this version; use manifests",
