@@ -30,11 +30,14 @@ from testbed import folders
 from testbed.conformance import catalogue, events
 from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import TestbedError
+from testbed.models import features
 from testbed.models.run_request import RunRequest
 from testbed.runs import pytest_process
 
 PAGE = Path(__file__).parents[2] / "docs/mutants.md"
 _WORK = Path(".tox/mutants-so-far")
+_PLAIN = folders.data("manifests") / "drivers/fake-gpu.yaml"
+_EXEMPT = folders.data("manifests") / "drivers/mutants/fake-gpu-exempt.yaml"
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -215,10 +218,12 @@ def _judge_once(
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
     try:
         with target.as_mutant(name):
-            _run_suites(target.testbed.name, found, folder, options.patience)
+            for driver, part in _by_driver_file(found).items():
+                _run_suites(target.testbed.name, part, folder / driver.stem, options.patience, driver)
     finally:
         digests = {entry.requirement.id: digest(entry) for entry in found}
-        seen = results(name, events.read(folder), digests) if (folder / events.FILE).exists() else []
+        logs = [each.parent for each in sorted(folder.glob(f"*/{events.FILE}"))]
+        seen = [each for log in logs for each in results(name, events.read(log), digests)]
         state.add(seen)
         for each in seen:
             print(_line(each), flush=True)
@@ -226,10 +231,19 @@ def _judge_once(
     return seen
 
 
-def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float) -> None:
+def _by_driver_file(found: list[Entry]) -> dict[Path, list[Entry]]:
+    """Return the requirements by the driver file to judge by: those about exempt uses need one with exemptions."""
+    parts: dict[Path, list[Entry]] = {}
+    for entry in found:
+        is_exempt = any(each.startswith(features.EXEMPT) for each in entry.requirement.features)
+        parts.setdefault(_EXEMPT if is_exempt else _PLAIN, []).append(entry)
+    return parts
+
+
+def _run_suites(testbed: str, found: list[Entry], folder: Path, patience: float, driver: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tests = tuple(f"{entry.path}::{entry.function}" for entry in found)
-    request = RunRequest(testbed=testbed, report=folder, patience=patience, tests=tests)
+    request = RunRequest(testbed=testbed, report=folder, patience=patience, tests=tests, driver=driver)
     with (folder / "pytest.log").open("w") as log:
         subprocess.run(pytest_process.argv(request), stdout=log, stderr=subprocess.STDOUT, check=False)
     if not (folder / events.FILE).exists():

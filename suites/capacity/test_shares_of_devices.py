@@ -176,7 +176,7 @@ def test_a_request_without_an_amount_gets_the_default(scenario, driver, node):
 
 @requirement(
     "CAP-008",
-    "One claim must be able to get two shares of one device for two requests, and the container of each request must see the device.",
+    "One claim must be able to get two shares of one device for two requests, and its pod must see the device.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
@@ -192,25 +192,24 @@ def test_a_request_without_an_amount_gets_the_default(scenario, driver, node):
 def test_one_claim_has_two_shares(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
-    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    scenario.apply("capacity/two-shares-of-one-claim.yaml", **wanted)
+    pod = scenario.pod("pod").should_run()
 
-    assert left.seen_devices == right.seen_devices == {device}
+    assert pod.seen_devices == {device}
     assert len(scenario.claim("both").share_ids) == 2
 
 
 @requirement(
     "CAP-009",
-    "Shares under a distinctAttribute constraint must come from different devices, and each container must see only its own device.",
+    "Shares under a distinctAttribute constraint must come from different devices, and their pod must see both.",
     level=MUST,
     tier=E2E,
     only_user_of="capacity",
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.distinctAttribute",
-    features=("capacity", "identity", "per-container"),
+    features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
         "first-device-only",
-        "forget-request-names",
         "no-env",
     ),
     covers=("G3",),
@@ -219,11 +218,10 @@ def test_two_shares_of_distinct_devices(scenario, driver, node):
     unique = driver.identity(max(driver.shareable_on(node, at_least=2))).full_name
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "unique_attribute": unique}
     scenario.apply("capacity/distinct.yaml", **wanted)
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("both")
 
-    assert left.seen_devices == left.devices
-    assert right.seen_devices == right.devices
-    assert left.devices & right.devices == NONE
+    assert pod.seen_devices == pod.devices
+    assert claim.devices_of("left") & claim.devices_of("right") == NONE
 
 
 @requirement(
@@ -293,7 +291,7 @@ def test_the_device_status_names_the_share(scenario, driver, node):
 def test_pod_resources_name_each_share(scenario, kubelets, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
-    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
+    scenario.apply("capacity/two-shares-of-one-claim.yaml", **wanted)
     pod = scenario.pod("pod").should_run()
     share_ids = scenario.claim("both").share_ids
 

@@ -38,7 +38,7 @@ def test_nothing_leaks_to_a_container_without_the_claim(scenario):
     tier=E2E,
     devices=2,
     source=POD,
-    features=("cdi", "per-container"),
+    features=("cdi", "per-container", "one-request", "shared-by-containers"),
     given=("unshared",),
     covers=("P4", "G16"),
     mutants=("answer-without-cdi-ids",),
@@ -77,7 +77,7 @@ def test_a_restarted_container_has_the_same_environment(scenario, node):
     level=SHOULD,
     tier=E2E,
     source=POD,
-    features=("cdi", "per-container"),
+    features=("cdi", "per-container", "shared-by-containers"),
     covers=("L14", "G15"),
     mutants=("answer-without-cdi-ids",),
 )

@@ -83,7 +83,7 @@ def test_two_entries_of_a_claim_contradict_each_other(scenario, driver):
     level=MUST,
     tier=E2E,
     devices=2,
-    features=("configuration", "per-container"),
+    features=("configuration",),
     given=("unshared", "unconfigured"),
     source=API,
     covers=("P4", "W21"),
@@ -91,10 +91,9 @@ def test_two_entries_of_a_claim_contradict_each_other(scenario, driver):
 )
 def test_configuration_applies_to_the_request_that_it_names(scenario):
     scenario.apply("configuration/one-request.yaml")
-    left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
+    container = scenario.pod("pod").should_run().container("workload")
 
-    assert left.settings == {"one"}
-    assert right.settings == NONE
+    assert container.settings_of_devices == ("one",)
 
 
 @requirement(
@@ -103,18 +102,17 @@ def test_configuration_applies_to_the_request_that_it_names(scenario):
     level=MUST,
     tier=E2E,
     devices=2,
-    features=("configuration", "per-container"),
+    features=("configuration",),
     given=("unshared",),
     source=API,
     covers=("P4",),
-    mutants=("ignores-config-scope", "forget-request-names"),
+    mutants=("ignores-config-scope", "ignores-claim-config"),
 )
 def test_each_request_has_its_own_configuration(scenario):
-    scenario.apply("configuration/each-request.yaml")
-    left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
+    scenario.apply("configuration/each-request-in-one-container.yaml")
+    container = scenario.pod("pod").should_run().container("workload")
 
-    assert left.settings == {"one"}
-    assert right.settings == {"other"}
+    assert container.settings_of_devices == ("one", "other")
 
 
 @requirement(
@@ -123,7 +121,7 @@ def test_each_request_has_its_own_configuration(scenario):
     level=MUST,
     tier=E2E,
     devices=2,
-    features=("configuration", "per-container"),
+    features=("configuration",),
     given=("unshared",),
     source=API,
     covers=("W21",),
@@ -131,9 +129,9 @@ def test_each_request_has_its_own_configuration(scenario):
 )
 def test_configuration_of_all_requests_and_of_one(scenario):
     scenario.apply("configuration/all-and-one-request.yaml")
-    left = scenario.pod("pod").should_run().container("only-left")
+    container = scenario.pod("pod").should_run().container("workload")
 
-    assert left.settings == {"one"}
+    assert "one" in container.settings
 
 
 @requirement(
@@ -142,7 +140,7 @@ def test_configuration_of_all_requests_and_of_one(scenario):
     level=MUST,
     tier=E2E,
     devices=2,
-    features=("configuration", "per-container"),
+    features=("configuration",),
     given=("unshared",),
     source=API,
     covers=("P4",),
@@ -152,8 +150,8 @@ def test_each_claim_has_its_own_configuration(scenario):
     scenario.apply("configuration/two-claims.yaml")
     first, second = scenario.pod("pod").should_run().containers("has-first", "has-second")
 
-    assert first.settings == {"one"}
-    assert second.settings == {"other"}
+    assert "one" in first.settings
+    assert "other" in second.settings
 
 
 @requirement(
@@ -259,3 +257,41 @@ def test_configuration_ends_with_its_claim(scenario):
 
     assert following.seen_devices == {device}
     assert following.container("workload").settings == NONE
+
+
+@requirement(
+    "CONFIG-015",
+    "A container must have the configuration of the claims that it refers to, and no configuration of other claims of its pod.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    features=("configuration", "per-container"),
+    given=("unshared",),
+    source=API,
+    mutants=("ignores-claim-config",),
+)
+def test_a_container_has_the_configuration_of_its_claim_only(scenario):
+    scenario.apply("configuration/two-claims.yaml")
+    first, second = scenario.pod("pod").should_run().containers("has-first", "has-second")
+
+    assert first.settings == {"one"}
+    assert second.settings == {"other"}
+
+
+@requirement(
+    "CONFIG-016",
+    "A container that refers to one request of a claim must have the configuration for that request, and no other.",
+    level=MUST,
+    tier=E2E,
+    devices=2,
+    features=("configuration", "one-request", "per-container", "shared-by-containers"),
+    given=("unshared",),
+    source=API,
+    mutants=("ignores-config-scope", "forget-request-names"),
+)
+def test_a_container_has_the_configuration_of_its_request_only(scenario):
+    scenario.apply("configuration/each-request.yaml")
+    left, right = scenario.pod("pod").should_run().containers("only-left", "only-right")
+
+    assert left.settings == {"one"}
+    assert right.settings == {"other"}

@@ -136,7 +136,7 @@ def test_a_pod_requests_two_devices(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    features=("per-container",),
+    features=("per-container", "shared-by-containers"),
     devices=2,
     gates=("DRAExtendedResource",),
     given=("unshared", "alone", "unconfigured"),
@@ -170,6 +170,7 @@ def test_each_container_sees_its_own_devices(scenario):
     mutants=("extended-requests-untold", "extended-requests-misnamed"),
     given=("alone", "unconfigured"),
     counts=(1,),
+    features=("shared-by-containers",),
 )
 def test_the_status_names_the_request_of_each_container(scenario):
     scenario.apply("extended/class.yaml")
@@ -189,7 +190,7 @@ def test_the_status_names_the_request_of_each_container(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    features=("per-container",),
+    features=("per-container", "shared-by-containers"),
     devices=2,
     gates=("DRAExtendedResource",),
     mutants=("no-env",),
@@ -298,6 +299,7 @@ def test_a_pod_waits_for_a_class(scenario):
     covers=("E18",),
     given=("alone", "unconfigured"),
     counts=(1,),
+    features=("several-claims",),
 )
 def test_an_extended_resource_and_a_claim(scenario):
     scenario.apply("extended/class.yaml")

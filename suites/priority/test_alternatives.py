@@ -25,6 +25,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, DeviceRequest.firstAvail
         "refuse-alternatives",
     ),
     counts=(2,),
+    features=("one-request",),
 )
 def test_the_first_alternative_is_taken(scenario):
     scenario.apply("priority/any-of-two.yaml")
@@ -44,7 +45,6 @@ def test_the_first_alternative_is_taken(scenario):
     gates=("DRAPrioritizedList",),
     covers=("PL1",),
     mutants=(
-        "answer-with-subrequest-names",
         "no-env",
         "refuse-alternatives",
     ),
@@ -121,18 +121,16 @@ def test_only_the_chosen_alternative_is_configured(scenario):
     tier=E2E,
     devices=2,
     source=DOCS,
-    features=("per-container",),
     gates=("DRAPrioritizedList",),
     given=("unshared",),
-    mutants=("answer-with-subrequest-names", "forget-request-names", "no-env"),
+    mutants=("first-device-only", "no-env"),
 )
 def test_two_requests_with_alternatives(scenario):
     scenario.apply("priority/two-requests.yaml")
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("both")
 
-    assert left.seen_devices == left.devices
-    assert right.seen_devices == right.devices
-    assert left.devices & right.devices == NONE
+    assert pod.seen_devices == pod.devices
+    assert claim.devices_of("left") & claim.devices_of("right") == NONE
 
 
 @requirement(
@@ -144,18 +142,18 @@ def test_two_requests_with_alternatives(scenario):
     devices=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
     gates=("DRAPrioritizedList",),
-    features=("example-match-attribute", "per-container"),
-    mutants=("answer-with-subrequest-names", "no-env"),
+    features=("example-match-attribute",),
+    mutants=("first-device-only", "no-env"),
     covers=("PL3",),
+    counts=(1,),
 )
 def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
     attribute = driver.examples.match_attribute
     scenario.apply("priority/matching.yaml", attribute=attribute)
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
-    (one,), (other,) = left.devices, right.devices
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("both")
+    (one,), (other,) = claim.devices_of("left"), claim.devices_of("right")
 
-    assert left.seen_devices == {one}
-    assert right.seen_devices == {other}
+    assert pod.seen_devices == {one, other}
     assert driver.published_value(one, attribute) == driver.published_value(other, attribute)
 
 
@@ -168,7 +166,7 @@ def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
     devices=2,
     source=DOCS,
     gates=("DRAPrioritizedList",),
-    features=("configuration", "per-container"),
+    features=("configuration",),
     given=("unshared", "unconfigured"),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests", "ignores-config-scope"),
     covers=("PL2", "PL4"),
@@ -176,10 +174,9 @@ def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
 def test_configuration_of_a_request_applies_to_the_chosen_alternative(scenario, request_name):
     scenario.apply("priority/configured-devices.yaml", request=request_name)
-    workload, beside = scenario.pod("pod").should_run().containers("workload", "beside")
+    container = scenario.pod("pod").should_run().container("workload")
 
-    assert workload.settings == {"other"}
-    assert beside.settings == NONE
+    assert container.settings_of_devices == ("other",)
 
 
 @requirement(
@@ -190,16 +187,15 @@ def test_configuration_of_a_request_applies_to_the_chosen_alternative(scenario, 
     devices=2,
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
     gates=("DRAPrioritizedList",),
-    features=("identity", "per-container"),
+    features=("identity",),
     given=("unshared",),
-    mutants=("constraints-dropped", "answer-with-subrequest-names", "no-env"),
+    mutants=("constraints-dropped", "first-device-only", "no-env"),
     covers=("PL3",),
 )
 def test_a_constraint_rules_out_an_alternative(scenario, driver):
     unique = driver.identity(max(driver.devices)).full_name
     scenario.apply("priority/ruled-out.yaml", attribute=unique)
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    pod = scenario.pod("pod").should_run()
 
     assert scenario.claim("both").requests == {"left/other", "right"}
-    assert left.seen_devices == left.devices
-    assert right.seen_devices == right.devices
+    assert pod.seen_devices == pod.devices

@@ -135,23 +135,23 @@ def test_devices_of_a_request_match(scenario, driver):
 @requirement(
     "SELECT-026",
     "The devices of several requests under a matchAttribute constraint must have the same value of that "
-    "attribute, and each container must see only its own.",
+    "attribute, and their pod must see them.",
     level=MUST,
     tier=E2E,
     devices=2,
     source=MATCH,
     covers=("G2",),
-    features=("example-match-attribute", "per-container"),
-    mutants=("forget-request-names", "no-env", "answer-without-request-names"),
+    features=("example-match-attribute",),
+    mutants=("first-device-only", "no-env"),
+    counts=(1,),
 )
 def test_devices_of_several_requests_match(scenario, driver):
     attribute = driver.examples.match_attribute
     scenario.apply("selection/matching-requests.yaml", attribute=attribute)
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
-    (one,), (other,) = left.devices, right.devices
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("chosen")
+    (one,), (other,) = claim.devices_of("left"), claim.devices_of("right")
 
-    assert left.seen_devices == {one}
-    assert right.seen_devices == {other}
+    assert pod.seen_devices == {one, other}
     assert driver.published_value(one, attribute) == driver.published_value(other, attribute)
 
 

@@ -29,24 +29,24 @@ def test_an_attribute_chooses_a_device(scenario, driver):
 
 @requirement(
     "SELECT-002",
-    "Two requests of a claim with different selectors must get the devices that they select, and each container must see its own.",
+    "Two requests of a claim with different selectors must get the devices that they select, and their pod must see them.",
     level=MUST,
     tier=E2E,
     devices=2,
     exclusive=True,
     source=DOCS,
-    features=("identity", "per-container"),
+    features=("identity",),
     given=("local",),
-    mutants=("share-one-device", "forget-request-names"),
+    mutants=("share-one-device", "first-device-only"),
     counts=(1,),
 )
 def test_two_requests_with_different_selectors(scenario, driver, node):
     first, last = min(driver.devices_on(node)), max(driver.devices_on(node))
     scenario.apply("selection/two-different.yaml", left=driver.identity(last), right=driver.identity(first))
-    left, right = scenario.pod("pod").should_run().containers("left", "right")
+    pod, claim = scenario.pod("pod").should_run(), scenario.claim("chosen")
 
-    assert left.seen_devices == {last}
-    assert right.seen_devices == {first}
+    assert (claim.devices_of("left"), claim.devices_of("right")) == ({last}, {first})
+    assert pod.seen_devices == {first, last}
 
 
 @requirement(

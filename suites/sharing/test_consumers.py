@@ -14,6 +14,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, ResourceClaimStatus"
     source=DOCS,
     covers=("L8",),
     mutants=("no-env",),
+    features=("shared-by-containers",),
 )
 def test_containers_of_a_pod_share_one_claim(scenario):
     scenario.apply("sharing/two-containers.yaml")
@@ -29,7 +30,7 @@ def test_containers_of_a_pod_share_one_claim(scenario):
     level=MUST,
     tier=E2E,
     source=DOCS,
-    features=("shared-claims",),
+    features=("shared-claims", "shared-by-containers"),
     given=("local",),
     covers=("L3", "L11"),
     mutants=(
@@ -53,7 +54,7 @@ def test_many_pods_start_with_one_claim_at_once(scenario):
     tier=E2E,
     devices=3,
     source=DOCS,
-    features=("shared-claims",),
+    features=("shared-claims", "several-claims"),
     given=("unshared",),
     mutants=(
         "share-one-device",

@@ -28,7 +28,7 @@ from testbed.models.driver_sections import (
     SharedCapacity,
     Toleration,
 )
-from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived_features
+from testbed.models.features import EXEMPTIBLE, Exemption, Feature, derived_features, exemptions
 from testbed.models.names import DriverName, LabelName, Selector
 from testbed.models.strict import Strict, file_error, find_problems
 
@@ -193,7 +193,8 @@ class DriverFile(Strict):
     def features(self) -> frozenset[str]:
         """Return all features of the driver: declared, derived from other keys, and those that every driver has unless exempt."""
         not_exempt = EXEMPTIBLE.keys() - self.spec.exempt
-        return frozenset({*not_exempt, *self.spec.features, *derived_features(self.spec.model_dump(by_alias=True))})
+        derived = derived_features(self.spec.model_dump(by_alias=True)) | exemptions(self.spec.exempt)
+        return frozenset({*not_exempt, *self.spec.features, *derived})
 
     @property
     def control(self) -> Control | None:

@@ -109,7 +109,7 @@ class Setting(Strict):
 
     parameters: dict[str, Any] = Field(description="Opaque parameters, as in a claim.")
     shows: Annotated[str, AfterValidator(check_regex)] = Field(
-        description="Regular expression for a line of the command's output."
+        description="Regular expression for a line of the command's output: one for each device that has the setting."
     )
 
 
@@ -150,9 +150,10 @@ class Configuration(Strict):
         """Return the settings that a container shows, by their names: one, other."""
         return {name: each for name, each in (("one", self.one), ("other", self.other)) if each}
 
-    def shown(self, output: str) -> frozenset[str]:
-        """Return the settings that a command's output shows: one, other."""
-        return frozenset(name for name, each in self.settings.items() if re.search(each.shows, output, re.MULTILINE))
+    def shown(self, output: str) -> tuple[str, ...]:
+        """Return one or other for each line of a command's output that shows it, sorted."""
+        found = ((name, re.findall(each.shows, output, re.MULTILINE)) for name, each in self.settings.items())
+        return tuple(sorted(name for name, lines in found for _ in lines))
 
 
 class Control(Strict):

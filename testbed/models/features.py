@@ -20,6 +20,9 @@ DECLARED = ("device-status", "health", "metadata")
 # Features that every driver has unless its driver file exempts it: the values of spec.exempt, with their meaning.
 EXEMPTIBLE: Mapping[str, str] = {
     "shared-claims": "several pods use one claim at the same time",
+    "shared-by-containers": "several containers of a pod refer to one claim",
+    "several-claims": "a container refers to several claims",
+    "one-request": "a container refers to one request of a claim, and not to the whole claim",
     "admin-access": "pods of an administrator see devices that others use",
     "per-container": "a container sees the devices that it refers to, and no others of its pod",
     "cdi": "everything that a claim adds to a container is defined by CDI",
@@ -40,12 +43,22 @@ DERIVED: Mapping[str, str] = {
     "example-capacity": "devices.examples.capacity",
     "example-match-attribute": "devices.examples.match",
 }
+EXEMPT = (
+    "exempt:"  # begins the features of requirements about exemptions: the exempt use is refused, and not silently wrong
+)
 # The only values of these keys that declare the feature.
 _VALUES: Mapping[str, Collection[str]] = {"configuration-precedence": ("claim", "class")}
 
 
+def exemptions(exempt: Collection[str]) -> frozenset[str]:
+    """Return the features that a driver has because it is exempt from these."""
+    return frozenset(f"{EXEMPT}{name}" for name in exempt)
+
+
 def declaring_key(feature: str) -> str:
     """Return the key of a driver file that declares a feature."""
+    if feature.startswith(EXEMPT):
+        return "spec.exempt"
     key = f"spec.{DERIVED.get(feature, 'features')}"
     return f"{key}: {' or '.join(_VALUES[feature])}" if feature in _VALUES else key
 

@@ -45,8 +45,15 @@ _NOT_SHARED = {
 }
 # Containers of these tests refer to only some devices of their pod, and the tests do not check whether they see more.
 _NOT_CHECKED = {
-    "CLAIM-014": "it checks the container with the whole claim",
-    "CAP-008": "both containers have the same device",
+    "CLAIM-001": "it checks that the pod sees both devices",
+    "CLAIM-011": "it checks that each container sees its own device at least",
+    "CLAIM-015": "it checks that the pod sees all devices",
+    "CLAIM-016": "containers may see the device of their pod",
+    "CLAIM-017": "it checks that the pod sees both devices",
+    "CONFIG-008": "it checks that each container has the configuration of its own device at least",
+    "PREP-005": "one container has no device that can be prepared, so none runs",
+    "MULTI-002": "it checks what the pod sees",
+    "EXEMPT-005": "it is about drivers with this exemption",
     "HEALTH-004": "the kubelet reports it",
     "META-003": "files are mounted for each container",
 }
@@ -123,13 +130,17 @@ def test_most_of_the_core_applies_to_a_driver_with_each_shape_of_claims(shape: d
 
 
 def test_a_driver_that_cannot_share_a_claim_may_be_exempt() -> None:
-    shared = _ids(lambda entry: any(times > 1 for times in Counter(_claims_of_pods(entry)).values()))
+    shared = (
+        _ids(lambda entry: any(times > 1 for times in Counter(_claims_of_pods(entry)).values())) - _about_exemptions()
+    )
     assert shared >= _NOT_SHARED.keys()
     assert _with("features", "shared-claims") == shared - _NOT_SHARED.keys()
 
 
 def test_a_driver_without_admin_access_may_be_exempt() -> None:
-    assert _with("features", "admin-access") == _ids(lambda entry: "admin_scenario" in entry.source)
+    assert (
+        _with("features", "admin-access") == _ids(lambda entry: "admin_scenario" in entry.source) - _about_exemptions()
+    )
 
 
 def test_a_driver_that_prepares_devices_for_whole_pods_may_be_exempt() -> None:
@@ -137,6 +148,27 @@ def test_a_driver_that_prepares_devices_for_whole_pods_may_be_exempt() -> None:
     parted = _ids(lambda entry: bool(looks.search(entry.source)) and any(map(_has_different_containers, _pods(entry))))
     assert parted >= _NOT_CHECKED.keys()
     assert _with("features", "per-container") == parted - _NOT_CHECKED.keys()
+
+
+def test_a_driver_that_cannot_share_a_claim_among_containers_may_be_exempt() -> None:
+    shared = _ids(lambda entry: any(map(_shares_a_claim, _pods(entry))))
+    assert _with("features", "shared-by-containers") == shared - _about_exemptions()
+
+
+def test_a_driver_whose_containers_cannot_have_several_claims_may_be_exempt() -> None:
+    several = _ids(lambda entry: any(len(claims) > 1 for pod in _pods(entry) for claims in _claims_of_containers(pod)))
+    assert _with("features", "several-claims") == several - _about_exemptions()
+
+
+def test_a_driver_whose_containers_cannot_have_one_request_of_a_claim_may_be_exempt() -> None:
+    chosen = _ids(lambda entry: any("request" in each for pod in _pods(entry) for each in _references(pod)))
+    assert _with("features", "one-request") == chosen - _about_exemptions()
+
+
+@pytest.mark.parametrize("exemption", sorted(EXEMPTIBLE.keys() - {"cdi"}))
+def test_each_exemption_has_a_requirement_that_the_use_is_not_wrong_silently(exemption: str) -> None:
+    (found,) = _with("features", f"exempt:{exemption}")
+    assert found.startswith("EXEMPT-")
 
 
 @pytest.mark.parametrize(
@@ -265,6 +297,30 @@ def _pods(entry: Entry) -> list[dict[str, Any]]:
 def _claims_of_pods(entry: Entry) -> list[str]:
     claims = [each for pod in _pods(entry) for each in pod.get("resourceClaims", ())]
     return [each["resourceClaimName"] for each in claims if "resourceClaimName" in each]
+
+
+def _about_exemptions() -> set[str]:
+    return _ids(lambda entry: entry.requirement.id.startswith("EXEMPT-"))
+
+
+def _references(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the references of all containers to claims."""
+    containers = (*pod.get("initContainers", ()), *pod.get("containers", ()))
+    return [each for one in containers for each in _resources(one).get("claims", ())]
+
+
+def _claims_of_containers(pod: dict[str, Any]) -> list[set[str]]:
+    """Return the claims that each container of a pod refers to. All extended resources of a pod are in one claim."""
+    containers = [_resources(each) for each in (*pod.get("initContainers", ()), *pod.get("containers", ()))]
+    extended = [{"extended"} if any("/" in name for name in one.get("limits", ())) else set() for one in containers]
+    return [
+        {each["name"] for each in one.get("claims", ())} | more for one, more in zip(containers, extended, strict=True)
+    ]
+
+
+def _shares_a_claim(pod: dict[str, Any]) -> bool:
+    times = Counter(name for claims in _claims_of_containers(pod) for name in claims)
+    return any(count > 1 for count in times.values())
 
 
 def _has_different_containers(pod: dict[str, Any]) -> bool:

@@ -129,6 +129,11 @@ class Container:
     @property
     def settings(self) -> Settings:
         """Return the settings (one, other) that the driver file's command finds in the running container."""
+        return Settings(f"container {self.name} of pod {self.pod.name}", self.settings_of_devices)
+
+    @property
+    def settings_of_devices(self) -> tuple[str, ...]:
+        """Return the setting (one, other) of each device in the container that has one, sorted."""
         known = self.pod.world.driver_file.configuration
         command = known.command if known else ()
         answer = (
@@ -137,8 +142,7 @@ class Container:
         printed = (self.pod.name, self.name, answer.stdout)
         result = ProbeResult(*printed, matches="", of_settings=True, code=answer.code, errors=answer.stderr)
         self.pod.world.probe_results.keep(self.pod.namespace, result)
-        found = known.shown(answer.stdout) if known else ()
-        return Settings(f"container {self.name} of pod {self.pod.name}", found)
+        return known.shown(answer.stdout) if known else ()
 
     @property
     def environment(self) -> CheckedSet[str]:

@@ -49,15 +49,16 @@ def test_an_unknown_feature_is_refused(folder: Path, word: str, hint: str) -> No
 
 
 def test_a_driver_has_the_features_that_it_is_not_exempt_from(folder: Path) -> None:
-    file = load(folder, f"{FULL}  exempt: [shared-claims, per-container]\n")
-    assert file.features == {"identity", "admin-access", "cdi"}
+    exempt = ["shared-claims", "per-container"]
+    file = load(folder, f"{FULL}  exempt: [{', '.join(exempt)}]\n")
+    assert file.features == {"identity", *(EXEMPTIBLE.keys() - exempt), "exempt:shared-claims", "exempt:per-container"}
 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        ("shared-claim", "did you mean shared-claims?"),
-        ("health", "known: admin-access, cdi, per-container, shared-claims"),
+        ("shared-claim", "did you mean shared-claims or "),
+        ("health", "known: admin-access, cdi, one-request, per-container, "),
     ],
 )
 def test_an_unknown_exemption_is_refused(folder: Path, word: str, hint: str) -> None:
