@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.errors import UsageError
-from testbed.models.names import DriverName, LabelName, Selector, check_name, safe_name
+from testbed.models.names import DriverName, LabelName, Selector, check_name, published_name, safe_name, value_of
 
 
 @pytest.mark.parametrize("name", ["a", "gpu-2", "0", "a" * 32])
@@ -85,3 +85,14 @@ def test_names_that_are_paths_are_changed_to_stay_in_the_folder(name: str, tmp_p
     assert (tmp_path / safe).resolve().parent == tmp_path.resolve()
     assert len(safe) < 200
     (tmp_path / f"{safe}.log").write_text("")
+
+
+@pytest.mark.parametrize("name", ["memory", "gpu.example/memory"])
+@pytest.mark.parametrize("published", ["memory", "gpu.example/memory"])
+def test_a_name_without_a_domain_and_one_with_that_of_the_driver_mean_the_same(name: str, published: str) -> None:
+    found = {"other.example/memory": 1, published: 2}
+    assert published_name(name, found, "gpu.example") == published
+    assert value_of(name, found, "gpu.example") == 2
+    assert value_of("other.example/memory", found, "gpu.example") == 1
+    assert published_name("cores", found, "gpu.example") is None
+    assert value_of(name, {"other.example/memory": 1}, "gpu.example") is None

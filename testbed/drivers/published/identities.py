@@ -23,7 +23,10 @@ def identity_of(description: Object, file: DriverFile) -> str:
 def identity_collisions(slices: Iterable[Object], file: DriverFile) -> list[str]:
     """Describe the ordinary devices that have the same identity within the scope that the driver file declares."""
     by_value: dict[str, list[PublishedDevice]] = defaultdict(list)
-    for each in described(without_other_devices(slices, file.other_devices, file.driver)):
+    found = described(without_other_devices(slices, file.other_devices, file.driver))
+    for each in {
+        each.device: each for each in found
+    }.values():  # one that is published twice does not collide with itself
         if each.device.driver == file.driver and (identity := identity_of(each.description, file)):
             by_value[identity].append(each)
     return [_text(value, found, file) for value, found in sorted(by_value.items()) if _collide(found, file)]

@@ -15,6 +15,7 @@ from testbed.drivers.published.pool_transitions import PoolState, pool_state
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, TestbedError
 from testbed.kube.client import Object
+from testbed.models.names import published_name
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver.pool_changes import PoolChange, PoolWatch
 from testbed.vocabulary.observing.observation import Diagnosis
@@ -43,10 +44,12 @@ class Hardware:
         return self._change(device, ["plug"], [], _is_present, "be present")
 
     def set(self, device: Device, attribute: str, text: str) -> PoolChange:
-        """Set an attribute to a string."""
-        return self._change(
-            device, ["set"], [f"{attribute}={json.dumps(text)}"], _has(text), f"have {attribute} {text}"
-        )
+        """Set an attribute to a string, under the name with which it is published."""
+        self.world.slices()
+        known = self.world.record.newest.get(device)
+        published = known.description.get("attributes", {}) if known else {}
+        name = published_name(attribute, published, device.driver) or attribute
+        return self._change(device, ["set"], [f"{name}={json.dumps(text)}"], _has(text), f"have {name} {text}")
 
     def taint(self, device: Device, key: str, effect: str) -> PoolChange:
         """Taint a device."""

@@ -1,7 +1,7 @@
 """Finds out which devices a container sees, from what its probe shows: values of the identity attribute, or names.
 
 What is shown means first of all a device that is allocated to the pod, as it was published then. Only what fits none of them is looked up
-among the devices that the pod's node can use now, or could use before. With an identity that is unique in the cluster, all nodes count.
+among the devices that are published now, or were before. Devices of other nodes never count, unless the identity is unique in the cluster.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def known_devices(
     """Return devices by what a probe in a container on a node shows: names or identities. Raise UsageError if one means several devices."""
     file, slices = world.driver_file, world.slices()
     everywhere = file.is_identity_unique and not by_name
-    usable = [each for each in world.record.newest.values() if everywhere or each.is_usable_on(node)]
     published = {each.device for each in described(slices)}
-    known = {
-        **by_identity(usable, file, by_name=by_name),
-        **by_identity((each for each in usable if each.device in published), file, by_name=by_name),
-        **by_identity((each for claim in claims for each in claim.record_devices()), file, by_name=by_name),
-    }
+    former = list(world.record.newest.values())
+    allocated = [each for claim in claims for each in claim.record_devices()]
+    known: Known = {}
+    for devices in (former, [each for each in former if each.device in published], allocated):
+        usable = (each for each in devices if everywhere or each.is_usable_on(node))
+        known |= by_identity(usable, file, by_name=by_name)
     for each in shown:
         if len(known.get(each, ())) > 1:
             raise UsageError(f"{each} of a container on node {node} is ambiguous: {_named(known[each])}", hint=_HINT)

@@ -41,6 +41,10 @@ def test_two_devices_of_a_node_collide() -> None:
     ]
 
 
+def test_a_device_that_is_published_twice_does_not_collide_with_itself() -> None:
+    assert identity_collisions([_slice("a", "0000:01"), _slice("a", "0000:01")], _file(PER_NODE)) == []
+
+
 @pytest.mark.parametrize(("where", "collides"), [({"allNodes": True}, True), ({"nodeSelector": {}}, False)])
 def test_a_network_attached_device_collides_only_with_those_of_the_same_nodes(
     where: dict[str, object], collides: bool

@@ -386,3 +386,14 @@ def test_without_expected_values_there_is_nothing_to_judge(world: Make) -> None:
 def test_devices_of_two_nodes_with_the_same_name(world: Callable[..., World]) -> None:
     here, there = Driver(world()).namesakes_on("node-2", "node-1")
     assert (here.pool, there.pool, here.name) == ("node-2", "node-1", there.name)
+
+
+@pytest.mark.parametrize("declared", ["memory", f"{cluster.DRIVER}/memory"])
+@pytest.mark.parametrize("published", ["memory", f"{cluster.DRIVER}/memory"])
+def test_a_capacity_is_requested_as_it_is_published(world: Make, declared: str, published: str) -> None:
+    made = world()
+    _describe(made, "gpu-3", allowMultipleAllocations=True, capacity={published: {"value": "16Gi"}})
+    file = with_values(made.driver_file, "optional.capacity", capacity=declared)
+    driver = Driver(replace(made, driver_file=file))
+    assert driver.sharing.capacity == published
+    assert driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-3")) == "16Gi"

@@ -63,7 +63,7 @@ def test_each_change_waits_until_it_is_published_and_is_undone_at_the_end(playin
         hardware.plug(GPU)
         hardware.taint(GPU, "k", "NoSchedule")
         hardware.untaint(GPU, "k")
-        change = hardware.set(GPU, "model", "F900")
+        change = hardware.set(GPU, f"{cluster.DRIVER}/model", "F900")
         assert (change.intermediate_states, change.generations) == ((), [1, 1])
     assert live.asked == [
         ("node-1", "unplug", "gpu-1"),

@@ -95,3 +95,16 @@ def test_a_shown_name_of_two_devices_is_ambiguous_unless_one_is_allocated(here: 
         scenario.apply("sharing/two-pods-one-claim.yaml")
         pod = scenario.pod("first").should_run()
         assert {known_devices(here, "node-1", pod.claims.values(), ["gpu-0"], by_name=True)["gpu-0"]} == pod.devices
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_device_allocated_on_another_node_is_not_the_one_that_the_container_shows(
+    here: World, *, by_name: bool
+) -> None:
+    with new_scenario(here, "PRESCHED-009") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        pod = scenario.pod("first").should_run()
+        shown = "gpu-0" if by_name else "0000:00"
+        assert pod.devices == {Device(DRIVER, "node-1", "gpu-0")}
+        seen = known_devices(here, "node-2", pod.claims.values(), [shown], by_name=by_name)
+        assert seen[shown] == Device(DRIVER, "node-2", "gpu-0")
