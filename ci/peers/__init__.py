@@ -1,1 +1,1 @@
-"""Drivers of other projects, judged as their vendors would do it. Each folder has a driver file and the manifests that it names."""
+"""Drivers of other projects, judged as their vendors would do it. Their driver files and manifests are in manifests/drivers."""

@@ -1,6 +1,6 @@
 """`python -m ci.peers`: run the suites on drivers of other projects. `tox -e peers` calls it; needs root.
 
-Unknown arguments are passed to `dra-testbed run`. Exits with 0 if ci/peers/NAME/differences.yaml explains every failed requirement, with 1
+Unknown arguments are passed to `dra-testbed run`. Exits with 0 if ci/peers/explained/NAME.yaml explains every failed requirement, with 1
 if it does not, if an explained requirement passes, or if nothing was judged, and with 3 if the testbed broke. After an interrupt it waits
 until the testbed is removed.
 """
@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from ci.peers import differences, page
 from ci.peers.differences import Judged
-from ci.peers.preparing import EXPLAINED, HERE, PROGRAMS, fingerprint, prepare, version
+from ci.peers.preparing import PEERS, explanations, fingerprint, prepare, version
 from testbed import process
 from testbed.conformance import events
 from testbed.errors import Incomplete, TestbedError, UsageError
@@ -28,7 +28,7 @@ from testbed.models.report import DriverConformanceReport
 from testbed.progress import Progress
 from testbed.reporting import report
 
-PAGE = HERE.parents[1] / "docs/peers.md"
+PAGE = Path(__file__).parents[2] / "docs/peers.md"
 _JUDGED = (0, 1, 4)  # conformant, partial or published; failed; incomplete
 _NOT_FOR_RUN = {
     "--driver": "use --peer to select the driver",
@@ -41,7 +41,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Parse the command line; return our options and the arguments for `dra-testbed run`."""
     parser = argparse.ArgumentParser(prog="python -m ci.peers", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--peer", dest="peers", action="append", choices=PROGRAMS, help="only this driver; repeatable")
+    parser.add_argument("--peer", dest="peers", action="append", choices=PEERS, help="only this driver; repeatable")
     parser.add_argument(
         "--work", type=Path, default=Path(".tox/peers-so-far"), help="folder of reports [default: %(default)s]"
     )
@@ -56,7 +56,7 @@ def arguments(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 def main(words: Sequence[str]) -> int:
     """Run and judge the peers; return the exit code."""
     options, for_run = arguments(words)
-    work, peers = options.work.absolute(), options.peers or list(PROGRAMS)
+    work, peers = options.work.absolute(), options.peers or list(PEERS)
     try:
         for peer in () if options.write else peers:
             code = run(peer, work, for_run)
@@ -72,7 +72,7 @@ def main(words: Sequence[str]) -> int:
 
 def write(work: Path) -> None:
     """Write the page from all reports. Raise UsageError if a peer has none: its section would be lost."""
-    seen = {peer: (version(peer), judge(peer, work)) for peer in PROGRAMS}
+    seen = {peer: (version(peer), judge(peer, work)) for peer in PEERS}
     missing = [peer for peer, (_, judged) in seen.items() if not judged.tested]
     if missing:
         raise UsageError(f"there are no reports of {', '.join(missing)}; {PAGE.name} is unchanged", hint="tox -e peers")
@@ -92,7 +92,7 @@ def judge(peer: str, work: Path) -> Judged:
     """Return the explained differences of a peer and the verdicts of its reports."""
     reports = differences.comparable(_read(_reports(peer, work)))
     where = reports[-1].environment if reports else None
-    return Judged(differences.read(HERE / peer / EXPLAINED), differences.newest(reports), where)
+    return Judged(differences.read(explanations(peer)), differences.newest(reports), where)
 
 
 def summarize(peer: str, judged: Judged) -> int:
@@ -105,7 +105,7 @@ def summarize(peer: str, judged: Judged) -> int:
     for each in judged.unexplained:
         print(f"  {each.id}: " + (f"{each.verdict}, not explained: {each.message}" if each.verdict else "no verdict"))
     for name in judged.outdated:
-        print(f"  {name} passes; remove it from ci/peers/{peer}/differences.yaml")
+        print(f"  {name} passes; remove it from {explanations(peer).relative_to(PAGE.parents[1])}")
     return 1 if judged.unexplained or judged.outdated or not judged.tested else 0
 
 

@@ -25,7 +25,7 @@ class Difference(Strict):
 
 
 class Known(Strict):
-    """The content of differences.yaml."""
+    """The content of a file in ci/peers/explained."""
 
     about: str
     source: str

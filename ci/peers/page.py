@@ -11,7 +11,7 @@ from testbed.models.report import Environment, RequirementReport
 _HEAD = """# Peers
 
 Drivers of other projects, judged by our suites as their vendors would do it: `dra-testbed run --driver FILE`, with a driver file, manifests
-and an image of the unchanged program, on a testbed with two nodes. The files are in `ci/peers`.
+and an image of the unchanged program, on a testbed with two nodes. The driver files are in `manifests/drivers`.
 
 `tox -e peers` builds the programs from locked sources (`ci/versions/peers.yaml`) and runs the profile `core`;
 `tox -e peers -- --profile full` runs all requirements. It exits with 1 if a failed requirement is not explained here, or if an

@@ -21,6 +21,8 @@ MODULES = {
     "helm": "helm.sh/helm/v3",
     "kubernetes": "k8s.io/kubernetes",
     "dra-example-driver": "sigs.k8s.io/dra-example-driver",
+    "dranet": "sigs.k8s.io/dranet",
+    "dra-driver-cpu": "github.com/kubernetes-sigs/dra-driver-cpu",
     "dra-test-driver": "k8s.io/kubernetes",
 }
 
@@ -66,8 +68,8 @@ def test_each_minor_has_all_programs_of_a_local_cluster(minor: str) -> None:
     assert set(LocalProvider().programs()) <= set(lock_for(minor).programs)
 
 
-def test_the_peers_of_the_bench_are_not_in_the_lock_of_a_minor() -> None:
-    assert set(peers().programs) == {"dra-example-kubeletplugin", "dra-test-driver"}
+def test_the_peers_are_not_in_the_lock_of_a_minor() -> None:
+    assert set(peers().programs) == {"dra-example-kubeletplugin", "dra-test-driver", "dranet", "dracpu"}
     assert not any(set(peers().programs) & set(lock_for(minor).programs) for minor in minors())
 
 

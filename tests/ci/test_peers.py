@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
@@ -14,9 +15,10 @@ import pytest
 
 from ci.check_workflows import ROOT
 from ci.peers import __main__ as peers
-from ci.peers import page, preparing
+from ci.peers import modules, page, preparing
 from ci.peers.differences import Difference, Judged, Known, counted, newest, read
-from ci.peers.preparing import HERE, PROGRAMS, fingerprint, prepare, version
+from ci.peers.preparing import DRIVERS, PEERS, explanations, fingerprint, prepare, version
+from testbed.binaries import peers as peers_lock
 from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.errors import TestbedError
@@ -161,7 +163,7 @@ def test_the_page_says_why_requirements_were_not_judged() -> None:
 
 
 def test_an_unexplained_difference_is_printed_and_gives_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
-    peer = next(iter(PROGRAMS))
+    peer = next(iter(PEERS))
 
     assert peers.summarize(peer, judged(A_002=Verdict.FAIL)) == 0
     assert peers.summarize(peer, judged(A_001=Verdict.FAIL)) == 1
@@ -174,8 +176,17 @@ def test_an_unexplained_difference_is_printed_and_gives_exit_code_1(capsys: pyte
 def test_the_exit_code_is_1_if_nothing_was_judged(
     nothing: dict[str, Verdict], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert peers.summarize(next(iter(PROGRAMS)), judged(**nothing)) == 1
+    assert peers.summarize(next(iter(PEERS)), judged(**nothing)) == 1
     assert "nothing was judged" in capsys.readouterr().out
+
+
+def module(folder: Path) -> None:
+    """Create the folder of a module with the files that peers take from theirs, which are read-only."""
+    for name in ("install.yaml", "manifests/base/daemonset.yaml", "deployment/helm/dra-driver-cpu/Chart.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: driver}\n")
+        (folder / name).chmod(0o400)
+        (folder / name).parent.chmod(0o700 if (folder / name).parent == folder else 0o500)
 
 
 @pytest.fixture
@@ -189,34 +200,56 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
         return {name: tmp_path / name for name in names}
 
     monkeypatch.setattr("ci.peers.preparing.ensure", built)
+    monkeypatch.setattr("ci.peers.modules.folder", lambda *_: tmp_path / "module")
+    module(tmp_path / "module")
     return lambda peer: prepare(peer, tmp_path / "work", Silent())
 
 
-@pytest.mark.parametrize("peer", PROGRAMS)
-def test_the_folder_of_a_peer_has_a_valid_driver_file_and_its_manifests(
-    peer: str, prepared: Callable[[str], Path]
-) -> None:
+@pytest.mark.parametrize("peer", PEERS)
+def test_the_folder_of_a_peer_has_a_valid_driver_file(peer: str, prepared: Callable[[str], Path]) -> None:
+    driver_file = load_driver_file(prepared(peer))
+
+    assert driver_file.name == peer
+    assert driver_file.install
+    assert driver_file.install.images
+
+
+@pytest.mark.parametrize("peer", ["dra-test-driver", "dra-example-driver"])
+def test_our_manifests_of_a_peer_use_its_image(peer: str, prepared: Callable[[str], Path]) -> None:
     driver_file = load_driver_file(prepared(peer))
     objects = manifests(driver_file)
     (daemon,) = (each for each in objects if each["kind"] == "DaemonSet")
 
     assert {each["kind"] for each in objects} > {"DaemonSet", "DeviceClass", "ClusterRole"}
-    assert daemon["spec"]["template"]["spec"]["containers"][0]["image"] == f"localhost/{peer}:locked"
+    assert daemon["spec"]["template"]["spec"]["containers"][0]["image"] == PEERS[peer].image
     assert driver_file.pods.container == daemon["spec"]["template"]["spec"]["containers"][0]["name"]
 
 
-@pytest.mark.parametrize("file", ["driver.yaml", "rights.yaml", "daemonset.yaml"])
-def test_the_fingerprint_of_a_peer_covers_its_manifests_and_version_but_no_explanations(
+def test_files_of_the_module_of_a_peer_are_copied_and_can_be_removed_again(prepared: Callable[[str], Path]) -> None:
+    chart = prepared("dra-driver-cpu-individual").parent / "chart"
+
+    assert stat.S_IMODE(chart.stat().st_mode) == 0o755
+    assert (chart / "Chart.yaml").stat().st_mode & stat.S_IWUSR
+
+
+@pytest.mark.parametrize("peer", [name for name, each in PEERS.items() if each.files])
+def test_the_locked_module_of_a_peer_contains_its_program(peer: str) -> None:
+    program = peers_lock().program(PEERS[peer].program)
+
+    assert f"{modules.module_path(program)}/" in program.package
+    assert (
+        f"{modules.module_path(program)} v{program.version}" in (program.upstream.module_folder / "go.mod").read_text()
+    )
+
+
+@pytest.mark.parametrize("file", ["dra-test-driver.yaml", "rights.yaml", "daemonset.yaml"])
+def test_the_fingerprint_of_a_peer_covers_its_manifests_and_version(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    peer = next(iter(PROGRAMS))
-    shutil.copytree(HERE / peer, tmp_path / peer)
-    monkeypatch.setattr(preparing, "HERE", tmp_path)
+    peer = next(iter(PEERS))
+    shutil.copytree(DRIVERS / peer, tmp_path / peer)
+    monkeypatch.setattr(preparing, "DRIVERS", tmp_path)
     before = fingerprint(peer)
-
-    with (tmp_path / peer / "differences.yaml").open("a") as explained:
-        explained.write("# explained")
-    assert fingerprint(peer) == before
 
     with (tmp_path / peer / file).open("a") as theirs:
         theirs.write("# changed")
@@ -229,7 +262,7 @@ def test_reports_about_another_fingerprint_are_ignored(
     host: Host, prepared: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.has_testbed("fail", 1)
-    peer = next(iter(PROGRAMS))
+    peer = next(iter(PEERS))
     work = tmp_path / "work"
     peers.run(peer, work, [])
     assert list(peers.judge(peer, work).verdicts) == ["T-001"]
@@ -238,14 +271,14 @@ def test_reports_about_another_fingerprint_are_ignored(
     assert peers.judge(peer, work).verdicts == {}
 
 
-@pytest.mark.parametrize("peer", PROGRAMS)
+@pytest.mark.parametrize("peer", PEERS)
 def test_explanations_are_about_the_locked_version(peer: str) -> None:
-    assert f"v{version(peer)}" in read(HERE / peer / "differences.yaml").source
+    assert f"v{version(peer)}" in read(explanations(peer)).source
 
 
-@pytest.mark.parametrize("peer", PROGRAMS)
+@pytest.mark.parametrize("peer", PEERS)
 def test_every_requirement_is_explained_once_at_most_and_exists(peer: str) -> None:
-    named = [name for each in read(HERE / peer / "differences.yaml").differences for name in each.requirements]
+    named = [name for each in read(explanations(peer)).differences for name in each.requirements]
     every = {entry.requirement.id for entry in catalogue.read([data("suites")]).entries}
 
     assert set(named) <= every
@@ -270,7 +303,7 @@ def test_a_run_writes_reports_and_the_page_is_generated_from_them(
     assert not (tmp_path / "peers.md").exists()
 
     assert peers.main(["--write", "--work", str(tmp_path / "work")]) == code
-    assert (tmp_path / "peers.md").read_text().count(f"| {verdict} | 1 |") == len(PROGRAMS)
+    assert (tmp_path / "peers.md").read_text().count(f"| {verdict} | 1 |") == len(PEERS)
 
 
 def test_the_page_is_not_written_if_a_peer_has_no_reports(
@@ -280,12 +313,15 @@ def test_the_page_is_not_written_if_a_peer_has_no_reports(
     monkeypatch.setattr(peers, "PAGE", tmp_path / "peers.md")
     (tmp_path / "peers.md").write_text("as before")
     host.has_testbed("pass", 0)
-    one, other = PROGRAMS
+    one, *others = PEERS
 
     assert peers.main(["--peer", one, "--work", str(tmp_path / "work")]) == 0
     assert peers.main(["--write", "--work", str(tmp_path / "work")]) == 2
     assert (tmp_path / "peers.md").read_text() == "as before"
-    assert f"there are no reports of {other}; peers.md is unchanged\n  try: tox -e peers" in capsys.readouterr().err
+    assert (
+        f"there are no reports of {', '.join(others)}; peers.md is unchanged\n  try: tox -e peers"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("words", [["--plan"], ["--report", "there"], ["--report=there"], ["--driver=fake-gpu"]])
@@ -359,7 +395,7 @@ def test_tox_waits_until_a_testbed_is_removed() -> None:
 
 def test_a_killed_run_is_no_success(host: Host, tmp_path: Path) -> None:
     host.has_testbed("pass", 0)
-    peer = next(iter(PROGRAMS))
+    peer = next(iter(PEERS))
     folder = tmp_path / "reports" / peer / fingerprint(peer) / "core"
     folder.mkdir(parents=True)
     lines = (host.programs.parent / "made/events.jsonl").read_text().splitlines()
