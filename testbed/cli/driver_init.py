@@ -59,10 +59,10 @@ def init(sources: tuple[Path, ...], yes: bool, patience: float, **flags: Any) ->
     questions = Questions(None if yes or not sys.stdin.isatty() else _ask)
     findings = initialize(request, questions, Progress())
     click.echo(f"wrote {request.file}")
-    for key, question in questions.open.items():
-        click.echo(f"  question about spec.{key}: {question}")
-    for each in findings:
-        click.echo(f"  {each.describe(request.file)}")
+    for each in questions.open:
+        click.echo(f"  question about spec.{each.key}: {each.text}")
+    for finding in findings:
+        click.echo(f"  {finding.describe(request.file)}")
     click.echo(f"next: dra-testbed run --driver {request.file}")
 
 
@@ -76,8 +76,10 @@ def _request(sources: tuple[Path, ...], flags: dict[str, Any]) -> InitRequest:
             "there is no driver to describe",
             hint="--from with its manifests, or --kubeconfig of a cluster where it runs",
         )
-    source = find_source(sources, values, own["images"], companions)
-    return InitRequest(source, config, testbed, name=name, **own)
+    source = find_source(
+        sources, values, own["images"], companions, name or (own["output"].stem if own["output"] else "")
+    )
+    return InitRequest(source, config, testbed, **own)
 
 
 def _provider(flags: dict[str, Any], sources: Sequence[Path]) -> str | None:
@@ -93,5 +95,4 @@ def _provider(flags: dict[str, Any], sources: Sequence[Path]) -> str | None:
 
 
 def _ask(question: str, answers: Sequence[str], default: str) -> str:
-    kind = click.Choice(answers) if answers else None
-    return str(click.prompt(question, default=default, type=kind))
+    return str(click.prompt(question, default=default, type=click.Choice(answers)))

@@ -13,7 +13,8 @@ from testbed.onboarding.discovery.inference import identities, specials
 from testbed.onboarding.discovery.inference.classes import Classes
 from testbed.onboarding.discovery.inference.identities import IdentityCandidate
 from testbed.onboarding.discovery.inference.pods import PodsFinding
-from testbed.onboarding.discovery.inference.probes import ProbeFinding, additions, find_probe
+from testbed.onboarding.discovery.inference.probes import additions, find_probe
+from testbed.onboarding.discovery.inference.shown import ProbeFinding
 from testbed.onboarding.discovery.limits import Limits
 from testbed.onboarding.discovery.questions import Questions
 
@@ -111,7 +112,7 @@ def _nodes(pods: PodsFinding, nodes: Collection[Object], devices: Collection[Pub
 def _probe(probe: ProbeFinding | None, samples: Collection[Sample], questions: Questions) -> dict[str, Any]:
     """Return the probe. If there is none, ask for it: what a claim adds helps to find one."""
     if probe:
-        return {probe.kind: probe.pattern or True}
+        return {probe.kind: list(probe.command) or probe.pattern or True}
     added = ", ".join(additions(samples)) or "nothing"
     refused = [f"a pod with {each.count} devices did not run: {each.refusal}" for each in samples if each.refusal]
     seen = "; ".join([f"a claim adds to its container: {added}", *refused])
@@ -123,8 +124,8 @@ def _shown(probe: ProbeFinding | None) -> str:
     """Return where the probe was found, without values of variables, which may be secrets."""
     if probe is None:
         return ""
-    found = {"env": f"variable {probe.example.partition('=')[0]}", "cpuset": f"CPUs {probe.example}"}
-    return f"Seen in a container with a claim, and in none without: {found.get(probe.kind, probe.example)}."
+    example = f"CPUs {probe.example}" if probe.kind == "cpuset" else probe.example.partition("=")[0]
+    return f"Seen in a container with a claim, and in none without: {example}."
 
 
 def _features(samples: Collection[Sample]) -> list[str]:

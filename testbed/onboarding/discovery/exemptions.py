@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 
 from testbed.models.features import EXEMPTIBLE
 from testbed.onboarding.discovery.facts import Sample
-from testbed.onboarding.discovery.inference.probes import ProbeFinding, additions, shown_devices
+from testbed.onboarding.discovery.inference.probes import additions
+from testbed.onboarding.discovery.inference.shown import ProbeFinding, shown_devices
 from testbed.onboarding.discovery.limits import Limits
 from testbed.onboarding.discovery.questions import Questions
 
@@ -31,12 +32,13 @@ def _of_its_kind(samples: Collection[Sample], probe: ProbeFinding | None) -> Ite
 
 def _confirmed(probe: ProbeFinding | None, limits: Limits, questions: Questions) -> Iterator[str]:
     refusals = dict(limits.refusals)
-    seen = shown_devices(probe, limits.beside) if probe and probe.kind not in (_INTERFACE, "cpuset") else []
+    is_tried = probe is not None and probe.kind not in (_INTERFACE, "cpuset", "command")
+    seen = shown_devices(probe, limits.beside) if probe and is_tried else []
     if seen:
         refusals["per-container"] = f"a container that does not refer to the claim shows {', '.join(seen)}"
     for exemption, why in sorted(refusals.items()):
         question = f"Does the driver document that it lacks {exemption} ({EXEMPTIBLE[exemption]})? Seen: {why}"
-        if questions.choose(f"exempt.{exemption}", question, ["no", "yes"], "no") == "yes":
+        if questions.confirm("exempt", question):
             yield exemption
 
 

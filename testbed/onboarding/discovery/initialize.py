@@ -26,7 +26,7 @@ from testbed.onboarding.discovery.gathering import gather, wait_for_devices
 from testbed.onboarding.discovery.inference import classes, made_class, pods
 from testbed.onboarding.discovery.inference.classes import Classes
 from testbed.onboarding.discovery.inference.pods import PodsFinding
-from testbed.onboarding.discovery.installation import install_source
+from testbed.onboarding.discovery.installation import Installed, install_source
 from testbed.onboarding.discovery.limits import observe_limits
 from testbed.onboarding.discovery.questions import Questions
 from testbed.onboarding.discovery.samples import take_samples
@@ -44,14 +44,13 @@ class InitRequest:
     testbed: str = ""
     images: tuple[Path, ...] = ()
     driver_name: str = ""
-    name: str = ""
     output: Path | None = None
     force: bool = False
 
     @property
     def file(self) -> Path:
         """Return the driver file to write."""
-        return self.output or Path(f"{self.name or self.source.name}.yaml")
+        return self.output or Path(f"{self.source.name}.yaml")
 
     @property
     def class_file(self) -> Path:
@@ -100,13 +99,16 @@ class _Initializer:
     def run(self) -> list[Finding]:
         """Install the driver, observe it, write the driver file, and return what a check of it finds."""
         source, images = self.request.source, self.request.images
-        namespaces = install_source(self.testbed, source, images, self.progress) if source.installs else frozenset()
+        installed = install_source(self.testbed, source, images, self.progress) if source.installs else Installed()
         with self.progress.step("devices of the driver"):
-            wait_for_devices(self.testbed.kube, namespaces)
+            wait_for_devices(self.testbed.kube, installed.namespaces)
         facts = gather(self.testbed.kube)
         driver = self._driver(facts)
         devices = [each for each in facts.devices if each.driver == driver]
-        found_pods = self._pods(facts, driver, {each.node for each in devices if each.node})
+        running = self._pods(facts, driver, {each.node for each in devices if each.node})
+        # A loaded image may have another name than in the vendor's manifests.
+        image = installed.images.get((running.daemonset, running.container), running.image)
+        found_pods = replace(running, image=image)
         found_classes, install = self._classes(facts, driver, devices)
         observed = self._observe(Observed(driver, install, found_pods, found_classes, facts.nodes))
         return self._write(observed)
@@ -160,11 +162,7 @@ class _Initializer:
         questions = {
             name: f"Are the {count} devices of class {name} ordinary, too?" for name, count in found.further.items()
         }
-        return [
-            name
-            for name, question in questions.items()
-            if self.questions.choose(f"devices.classes.{name}", question, ["no", "yes"], "no") == "yes"
-        ]
+        return [name for name, question in questions.items() if self.questions.confirm("devices.classes", question)]
 
     def _made_class(self, driver: str, devices: Sequence[PublishedDevice]) -> Object:
         """Return a DeviceClass of the devices that the user chooses."""
@@ -205,6 +203,6 @@ class _Initializer:
         """Write the driver file, and return what a check of it finds."""
         path = self.request.file
         made = draft(observed, self.questions)
-        path.write_text(write(self.request.name or path.stem, made, self.questions.open), encoding="utf-8")
+        path.write_text(write(self.request.source.name, made, self.questions.open), encoding="utf-8")
         with self.progress.step(f"{path} checked"):
             return with_lines(check_on(self.testbed, load_driver_file(path)), path)

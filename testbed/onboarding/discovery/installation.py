@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.bringup import Testbed
 from testbed.drivers.install import install
-from testbed.drivers.manifests.pods import pod_specs
+from testbed.drivers.manifests.pods import containers, pod_specs
 from testbed.drivers.manifests.sources import objects_of
 from testbed.errors import UsageError
 from testbed.images.archives import names_in
@@ -18,8 +19,16 @@ from testbed.progress import Progress
 from testbed.providers.base import LoadsImages
 
 
-def install_source(testbed: Testbed, source: Source, images: Sequence[Path], progress: Progress) -> frozenset[str]:
-    """Load the images, label the nodes as the pods need it, install the driver; return the namespaces of its DaemonSets."""
+@dataclass(frozen=True)
+class Installed:
+    """What was installed: the namespaces of the DaemonSets, and the vendor's names of images by DaemonSet and container."""
+
+    namespaces: frozenset[str] = frozenset()
+    images: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def install_source(testbed: Testbed, source: Source, images: Sequence[Path], progress: Progress) -> Installed:
+    """Load the images, label the nodes as the pods need it, and install the driver."""
     driver_file = provisional(source)
     objects = objects_of(driver_file, kubernetes=features.version(testbed.kube))
     labels = {key: value for each in objects for spec in pod_specs(each) for key, value in node_labels(spec).items()}
@@ -36,7 +45,16 @@ def install_source(testbed: Testbed, source: Source, images: Sequence[Path], pro
             report=lambda change: progress.say(f"note: {change}"),
         )
     home = driver_file.pods.namespace
-    return frozenset(each["metadata"].get("namespace", home) for each in objects if each["kind"] == "DaemonSet")
+    daemonsets = [each for each in objects if each["kind"] == "DaemonSet"]
+    return Installed(
+        frozenset(each["metadata"].get("namespace", home) for each in daemonsets),
+        {
+            (each["metadata"]["name"], container["name"]): str(container.get("image", ""))
+            for each in daemonsets
+            for spec in pod_specs(each)
+            for container in containers(spec)
+        },
+    )
 
 
 def _load(testbed: Testbed, archive: Path, progress: Progress) -> Iterator[str]:

@@ -49,4 +49,7 @@ def _refusal(scenario: Scenario, node: str, part: str) -> str:
     """Start a pod, and return why it does not run, or ''."""
     scenario.apply("limits.yaml", node=node, part=part)
     wait_for_pods(scenario)
-    return why_not_running(scenario, part)
+    refusal = why_not_running(scenario, part)
+    if refusal:
+        scenario.delete("pod", part)  # the next pod is waited for alone
+    return refusal

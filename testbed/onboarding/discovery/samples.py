@@ -12,7 +12,7 @@ from testbed.onboarding.checks.trials import is_running, wait_for_pods
 from testbed.onboarding.discovery.facts import PublishedDevice, Sample
 from testbed.vocabulary.cluster.cdi_files import reachable_nodes, read_cdi_files
 from testbed.vocabulary.observing import queries
-from testbed.vocabulary.observing.diagnosis import describe_pod
+from testbed.vocabulary.observing.diagnosis import describe_pod, lacks_devices
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import RESOURCE, World
 
@@ -30,9 +30,9 @@ def take_samples(world: World, node: str, counts: Sequence[int], devices: Collec
 
 
 def why_not_running(scenario: Scenario, name: str) -> str:
-    """Return why a pod does not run, or ''."""
+    """Return why a pod does not run; '' if it runs, or if only no device is free."""
     pod = scenario.pod(name).object
-    if is_running(pod):
+    if is_running(pod) or lacks_devices(pod):
         return ""
     found = queries.diagnose_pod(scenario.world, scenario.namespace, name, pod)
     return "; ".join(filter(None, [found.cause, *found.warnings[-1:]])) or describe_pod(pod)
@@ -44,6 +44,8 @@ def _sample(scenario: Scenario, node: str, count: int, devices: Collection[Publi
     refusal = why_not_running(scenario, name)
     if refusal:
         return Sample(node, count, refusal=refusal)
+    if not is_running(pod):
+        return Sample(node, count)
     output = kube.exec_unchecked(scenario.namespace, name, contents.COMMAND, container=_CONTAINER).stdout
     claim = kube.get(RESOURCE, "ResourceClaim", f"devices-{count}", scenario.namespace) if count else {}
     return Sample(
@@ -54,7 +56,7 @@ def _sample(scenario: Scenario, node: str, count: int, devices: Collection[Publi
         claim.get("metadata", {}).get("uid", ""),
         has_status=bool(claim.get("status", {}).get("devices")),
         cdi=_cdi(scenario.world, node),
-        has_health=any(each.get("allocatedResourcesStatus") for each in pod["status"]["containerStatuses"]),
+        has_health=_has_health(pod),
     )
 
 
@@ -62,6 +64,16 @@ def _allocated(claim: Object, devices: Collection[PublishedDevice]) -> tuple[Pub
     results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results") or ()
     wanted = [(each["driver"], each["pool"], each["device"]) for each in results]
     return tuple(each for each in devices if (each.driver, each.pool, each.name) in wanted)
+
+
+def _has_health(pod: Object) -> bool:
+    """Return True if the pod's status has the health of a device. Without a report of the driver, it is Unknown."""
+    statuses = [
+        entry for each in pod["status"]["containerStatuses"] for entry in each.get("allocatedResourcesStatus") or ()
+    ]
+    return any(
+        resource.get("health", "Unknown") != "Unknown" for each in statuses for resource in each.get("resources") or ()
+    )
 
 
 def _cdi(world: World, node: str) -> str | None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +43,19 @@ class Source:
 INSTALLED = Source("driver", {"installed": True})
 
 
-def find_source(paths: Sequence[Path], values: Path | None, images: Sequence[Path], extra: Sequence[Path]) -> Source:
+def find_source(
+    paths: Sequence[Path], values: Path | None, images: Sequence[Path], extra: Sequence[Path], name: str = ""
+) -> Source:
     """Return the source that the paths name. `extra` are manifests that are installed before it. Raise UsageError if they do not fit."""
     if not paths:
-        return INSTALLED
+        return replace(INSTALLED, name=_label(name) or INSTALLED.name)
     section = _section(paths, values)
     before = [each.absolute() for each in extra]
     if before:
         section["manifests"] = [*before, *section.get("manifests", [])]
     if images:
         section["images"] = [each.absolute() for each in images]
-    return Source(_name_of(paths[0]), section)
+    return Source(_label(name) or _name_of(paths[0]), section)
 
 
 def provisional(
@@ -109,8 +111,13 @@ def _name_of(path: Path) -> str:
         "default",
     )
     parts = [path.absolute().name.partition(".")[0], *(each.name for each in path.absolute().parents)]
-    names = (re.sub(r"[^a-z0-9]+", "-", each.partition("@")[0].lower()).strip("-") for each in parts)
-    return next((each for each in names if each and each not in generic), "driver")[:63].strip("-")
+    names = (_label(each.partition("@")[0]) for each in parts)
+    return next((each for each in names if each and each not in generic), "driver")
+
+
+def _label(text: str) -> str:
+    """Return a text as the name of a driver file."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:63].strip("-")
 
 
 def _relative(value: Any, folder: Path) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
 
 from testbed.onboarding.discovery.draft import Draft
+from testbed.onboarding.discovery.questions import Question
 
 _WIDTH = 130
 _NESTED = ("install", "nodes", "devices", "optional")
@@ -22,8 +23,8 @@ _COMMENTS = {
 }
 
 
-def write(name: str, found: Draft, questions: Mapping[str, str]) -> str:
-    """Return the text of a driver file. `questions` are what could not be found out, by the keys that they are about."""
+def write(name: str, found: Draft, questions: Collection[Question]) -> str:
+    """Return the text of a driver file. `questions` are what could not be found out."""
     lines = [
         f"# The driver file of {found.spec['driver']}, begun by `dra-testbed driver init`. docs/driver-file.md describes all keys.",
         "# Check it: dra-testbed driver check --driver FILE. Judge the driver: dra-testbed run --driver FILE",
@@ -34,9 +35,9 @@ def write(name: str, found: Draft, questions: Mapping[str, str]) -> str:
     ]
     for key, value in found.spec.items():
         lines += _section(key, _as_regexes(value) if key == "probe" else value, found.reasons, questions)
-    for key in sorted(questions):
-        if not _is_shown(key, found):
-            lines += _comment(f"QUESTION about spec.{key}: {questions[key]}", 2)
+    for each in questions:
+        if not _is_shown(each.key, found):
+            lines += _comment(f"QUESTION about spec.{each.key}: {each.text}", 2)
     return "\n".join(lines) + "\n"
 
 
@@ -46,7 +47,7 @@ def _is_shown(key: str, found: Draft) -> bool:
     return section in found.spec and (not rest or (section in _NESTED and rest in found.spec[section]))
 
 
-def _section(key: str, value: Any, reasons: Mapping[str, str], questions: Mapping[str, str]) -> Iterator[str]:
+def _section(key: str, value: Any, reasons: Mapping[str, str], questions: Collection[Question]) -> Iterator[str]:
     if key in _COMMENTS:
         yield from _comment(" ".join([_COMMENTS[key], *filter(None, [reasons.get(key)])]), 2)
         reasons = {name: text for name, text in reasons.items() if name != key}
@@ -69,9 +70,10 @@ def _entry(key: str, value: Any, reason: str, indent: int) -> Iterator[str]:
     yield f"{line} # {reason}" if reason else line
 
 
-def _questions(key: str, questions: Mapping[str, str], indent: int) -> Iterator[str]:
-    if key in questions:
-        yield from _comment(f"QUESTION: {questions[key]}", indent)
+def _questions(key: str, questions: Collection[Question], indent: int) -> Iterator[str]:
+    for each in questions:
+        if each.key == key:
+            yield from _comment(f"QUESTION: {each.text}", indent)
 
 
 def _comment(text: str, indent: int) -> Iterator[str]:

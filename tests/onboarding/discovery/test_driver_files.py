@@ -14,7 +14,7 @@ from testbed.onboarding.discovery.facts import DriverPods, PublishedDevice, Samp
 from testbed.onboarding.discovery.inference.classes import classes_of
 from testbed.onboarding.discovery.inference.pods import describe
 from testbed.onboarding.discovery.limits import Limits
-from testbed.onboarding.discovery.questions import Questions
+from testbed.onboarding.discovery.questions import Question, Questions
 from testbed.onboarding.discovery.writer import write
 from tests.onboarding.discovery.shapes import GPU, GPUS, NODES, PLAIN, daemonset, device_class, sample
 
@@ -44,7 +44,7 @@ def with_gpu(**changes: Any) -> Sample:
 def test_a_draft_becomes_a_driver_file(tmp_path: Path) -> None:
     made = gpu_draft(PLAIN, with_gpu())
     path = tmp_path / "acme.yaml"
-    path.write_text(write("acme", made, {}))
+    path.write_text(write("acme", made, []))
     found = load_driver_file(path)
     assert (found.driver, found.device_class, found.devices.per_node) == (GPU, "gpus", 3)
     assert (found.identity_attribute, found.is_identity_unique) == ("uuid", True)
@@ -53,7 +53,7 @@ def test_a_draft_becomes_a_driver_file(tmp_path: Path) -> None:
 
 
 def test_the_reasons_are_comments(tmp_path: Path) -> None:
-    text = write("acme", gpu_draft(PLAIN, with_gpu()), {})
+    text = write("acme", gpu_draft(PLAIN, with_gpu()), [])
     assert "version: 1.4.2 # the tag of image example.com/acme:v1.4.2" in text
     assert "classes: [gpus] # 6 of 6 devices" in text
     assert "perNode: 3 # node-1: 3, node-2: 3" in text
@@ -62,7 +62,11 @@ def test_the_reasons_are_comments(tmp_path: Path) -> None:
 
 
 def test_open_questions_are_above_their_keys() -> None:
-    text = write("acme", gpu_draft(PLAIN, with_gpu()), {"devices.classes": "Is it this one?", "probe": "How?"})
+    text = write(
+        "acme",
+        gpu_draft(PLAIN, with_gpu()),
+        [Question("devices.classes", "Is it this one?"), Question("probe", "How?")],
+    )
     assert "    # QUESTION: Is it this one?\n    classes: [gpus]" in text
     assert "  # QUESTION: How?\n" in text.partition("  probe:")[0].rpartition("examples:")[2]
 
@@ -87,11 +91,11 @@ def test_a_driver_that_refuses_a_second_device_accepts_one() -> None:
 
 def test_a_probe_that_was_not_found_is_asked_for(tmp_path: Path) -> None:
     questions = Questions()
-    made = gpu_draft(PLAIN, sample(GPUS[0], mounts=["/opt/tool"]), questions=questions)
+    made = gpu_draft(PLAIN, sample(GPUS[0], cpus="1-2"), questions=questions)
     path = tmp_path / "acme.yaml"
     path.write_text(write("acme", made, questions.open))
     assert (
-        "# QUESTION: How does a container show its devices? a claim adds to its container: mount /opt/tool"
+        "# QUESTION: How does a container show its devices? a claim adds to its container: other Cpus_allowed_list: 1-2"
         in path.read_text()
     )
     assert load_driver_file(path).probe.command == ("env",)
@@ -102,7 +106,7 @@ def test_a_use_that_was_refused_is_asked_about() -> None:
     questions = Questions()
     made = gpu_draft(PLAIN, with_gpu(), limits=limits, questions=questions)
     assert made.spec.get("exempt") is None
-    assert "# QUESTION about spec.exempt.shared-claims: Does the driver document" in write("acme", made, questions.open)
+    assert "# QUESTION about spec.exempt: Does the driver document" in write("acme", made, questions.open)
     confirming = Questions(lambda *_: "yes")
     assert gpu_draft(PLAIN, with_gpu(), limits=limits, questions=confirming).spec["exempt"] == ["shared-claims"]
 
@@ -110,7 +114,7 @@ def test_a_use_that_was_refused_is_asked_about() -> None:
 def test_a_container_that_has_a_device_without_referring_to_it_is_asked_about() -> None:
     questions = Questions()
     gpu_draft(PLAIN, with_gpu(), limits=Limits({}, with_gpu().contents), questions=questions)
-    assert "shows gpu-node-1-0" in questions.open["exempt.per-container"]
+    assert "shows gpu-node-1-0" in questions.open[0].text
 
 
 def test_labels_of_nodes_are_those_of_the_daemonset_or_of_the_nodes_with_devices() -> None:
@@ -123,11 +127,13 @@ def test_labels_of_nodes_are_those_of_the_daemonset_or_of_the_nodes_with_devices
 def test_one_possible_answer_is_no_question() -> None:
     questions = Questions(lambda *_: pytest.fail("asked"))
     assert questions.choose("driver", "Which driver?", ["a"], "a") == "a"
-    assert questions.open == {}
+    assert questions.open == []
 
 
 def test_a_question_is_answered_or_stays_open() -> None:
     assert Questions(lambda _, answers, __: answers[1]).choose("driver", "Which driver?", ["a", "b"], "a") == "b"
     silent = Questions()
     assert silent.choose("driver", "Which driver?", ["a", "b"], "a") == "a"
-    assert silent.open == {"driver": "Which driver? (a, b)"}
+    assert silent.open == [Question("driver", "Which driver? (a, b)")]
+    assert not silent.confirm("exempt", "Is it so?")
+    assert Questions(lambda *_: "yes").confirm("exempt", "Is it so?")

@@ -23,7 +23,7 @@ def test_a_single_device_tells_nothing_about_identities() -> None:
 
 def test_examples_are_names_that_all_devices_have() -> None:
     assert examples(GPUS) == Examples("model", "memory", "model")
-    assert examples(CPUS) == Examples("coreType", "", "coreType")
+    assert examples(CPUS) == Examples("coreType", "", "numaNodeID")
     assert examples([*GPUS, device(GPU, "node-2", "odd")]) == Examples()
 
 

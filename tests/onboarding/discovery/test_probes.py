@@ -4,8 +4,9 @@ import pytest
 
 from testbed.onboarding.discovery.facts import Sample
 from testbed.onboarding.discovery.inference.identities import identity_candidates
-from testbed.onboarding.discovery.inference.probes import ProbeFinding, find_probe
-from tests.onboarding.discovery.shapes import CPUS, GPUS, NICS, PLAIN, UID, sample
+from testbed.onboarding.discovery.inference.probes import find_probe
+from testbed.onboarding.discovery.inference.shown import ProbeFinding
+from tests.onboarding.discovery.shapes import CPUS, GPUS, NICS, PLAIN, UID, changed, sample
 
 
 def found(*samples: Sample) -> ProbeFinding | None:
@@ -64,12 +65,13 @@ def test_the_cpus_of_a_container_come_before_a_variable_that_lists_them() -> Non
     assert probe.identity.attribute == "cpuID"
 
 
-def test_a_probe_that_shows_too_little_in_another_container_is_not_taken() -> None:
-    """A variable that lists all devices does not show each of them."""
+def test_a_variable_that_lists_devices_does_not_show_each_of_them() -> None:
     one = sample(GPUS[0], variables={"VISIBLE": "gpu-0"})
-    two = sample(*GPUS[:2], variables={"VISIBLE": "gpu-0,gpu-1"})
+    two = sample(*GPUS[1:], variables={"VISIBLE": "gpu-1,gpu-2"})
     assert found(one)
-    assert found(one, two) is None
+    both = found(one, two)
+    assert both
+    assert both.pattern == r"^VISIBLE=(?P<set>.+)$"
 
 
 def test_what_every_container_shows_is_no_probe() -> None:
@@ -82,3 +84,33 @@ def test_nothing_is_found_without_containers_to_compare() -> None:
     assert find_probe([PLAIN], [], []) is None
     assert find_probe([gpus(1)], [], []) is None
     assert find_probe([PLAIN, Sample("node-1", 1, refusal="prepare failed")], [], []) is None
+
+
+GROUPS = {"ACME": "1", f"CPUSET_{UID}": "0-1"}
+
+
+def test_something_else_that_differs_for_each_device_is_compared_as_a_set() -> None:
+    """CPUs of a device that is a group of CPUs."""
+    probe = found(sample(GPUS[0], variables=GROUPS), sample(GPUS[1], variables={**GROUPS, f"CPUSET_{UID}": "2-3"}))
+    assert probe
+    assert (probe.kind, probe.pattern, probe.identity) == ("env", r"^CPUSET_[\w-]+=(?P<set>.+)$", None)
+
+
+def test_what_is_the_same_for_all_devices_only_shows_that_there_is_one() -> None:
+    overlapping = found(
+        sample(GPUS[0], variables=GROUPS), sample(GPUS[1], variables={**GROUPS, f"CPUSET_{UID}": "1-2"})
+    )
+    assert overlapping
+    assert overlapping.command == ("sh", "-c", "env | grep -qE '^ACME='")
+    tool = found(sample(GPUS[0], mounts=["/opt/tool"]))
+    assert tool
+    assert tool.command == ("test", "-e", "/opt/tool")
+
+
+def test_claims_that_share_a_device_are_not_compared() -> None:
+    shared = [changed(each, allowMultipleAllocations=True) for each in GPUS]
+    probe = found(
+        sample(shared[0], variables={f"CPUSET_{UID}": "0-1"}), sample(shared[1], variables={f"CPUSET_{UID}": "2-3"})
+    )
+    assert probe
+    assert probe.command == ("sh", "-c", "env | grep -qE '^CPUSET_[[:alnum:]_-]+='")

@@ -46,11 +46,12 @@ def examples(devices: Collection[PublishedDevice]) -> Examples:
     capacities = _of_all(each.capacity for each in devices)
     texts = [name for name in attributes if all(isinstance(each.attributes[name], str) for each in devices)]
     shared = [name for name in texts if not _scope(name, devices)] or texts
-    matching = [name for name in texts if all(_is_shared(name, of_node) for of_node in by_node(devices).values())]
+    matching = [name for name in attributes if all(_is_shared(name, of_node) for of_node in by_node(devices).values())]
+    separating = [name for name in matching if any(_separates(name, of_node) for of_node in by_node(devices).values())]
     return Examples(
         preferred(shared, _PREFERRED_ATTRIBUTES),
         preferred(capacities, _PREFERRED_CAPACITIES),
-        preferred(matching, _PREFERRED_MATCHES),
+        preferred(separating or matching, _PREFERRED_MATCHES),
     )
 
 
@@ -71,6 +72,10 @@ def _differ(values: Iterable[Any]) -> bool:
 
 def _is_shared(name: str, devices: Collection[PublishedDevice]) -> bool:
     return max(Counter(each.attributes[name] for each in devices).values()) > 1
+
+
+def _separates(name: str, devices: Collection[PublishedDevice]) -> bool:
+    return len({each.attributes[name] for each in devices}) > 1
 
 
 def _is_number(candidate: IdentityCandidate, devices: Collection[PublishedDevice]) -> bool:

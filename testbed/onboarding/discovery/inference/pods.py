@@ -19,6 +19,7 @@ _OF_EVERY_NODE = ("kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostn
 class PodsFinding:
     """Where a driver's pods are, and what its DaemonSet asks of nodes."""
 
+    daemonset: str
     namespace: str
     selector: str
     container: str
@@ -29,7 +30,7 @@ class PodsFinding:
     @property
     def version(self) -> str:
         """Return the version in the image's tag, or ''."""
-        tag = re.search(r":v?(\d[\w.+-]*)$", self.image.partition("@")[0])
+        tag = re.search(r":v?(\d+\.\d[\w.+-]*)$", self.image.partition("@")[0])
         return tag[1] if tag else ""
 
 
@@ -57,6 +58,7 @@ def describe(found: DriverPods) -> PodsFinding:
     container = _plugin_container(pod)
     needs = ("nri",) if any(path.startswith(_NRI) for path in host_paths(pod).values()) else ()
     return PodsFinding(
+        metadata["name"],
         metadata["namespace"],
         selector_text(spec["selector"]),
         container["name"],
