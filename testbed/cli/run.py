@@ -72,6 +72,11 @@ class _Workers(click.IntRange):
     "--known", is_flag=True, help="Failures that the driver file lists under `known` do not affect the exit code."
 )
 @click.option(
+    "--check/--no-check",
+    default=True,
+    help="Compare first what the probe shows with and without a device on each node. [default: check]",
+)
+@click.option(
     "--failed",
     metavar="REPORT",
     type=click.Path(path_type=Path),

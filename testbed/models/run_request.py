@@ -54,6 +54,7 @@ class RunRequest(ReportedRequest):
     workers: int | Literal["auto"] = 0
     patience: float = Field(1.0, gt=0)
     verbose: bool = False
+    check: bool = True  # try a first device on each node before tests run
     tests: tuple[str, ...] = ()
 
     def driver_file(self, testbed: TestbedConfig) -> Path:

@@ -57,6 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only what failed in the report in this folder, or has no answer there",
     )
     group.addoption(
+        "--no-check",
+        dest="dra_check",
+        action="store_false",
+        default=None,
+        help="do not compare first what the probe shows with and without a device on each node",
+    )
+    group.addoption(
         "--run-request",
         dest="dra_run_request",
         metavar="JSON",

@@ -18,7 +18,7 @@ from testbed.conformance.context import RunContext
 from testbed.drivers.missing import find_missing
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
-from testbed.plugin import fixtures, serial_tests
+from testbed.plugin import first_devices, fixtures, serial_tests
 from testbed.plugin.canaries.surroundings import Surroundings
 from testbed.plugin.controller import Controller
 from testbed.plugin.decision import context_of
@@ -31,6 +31,7 @@ from testbed.redaction import redactor
 from testbed.waiting import set_patience
 
 WORKER_KEY = "dra_testbed"
+_NOTES = pytest.StashKey[list[str]]()
 
 
 def start(config: pytest.Config) -> None:
@@ -67,7 +68,7 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
         f"{context.session}-canary",
     )
     controller = Controller(context, config, WORKER_KEY, surroundings)
-    controller.missing = _missing(context)
+    controller.missing = config.stash[_NOTES]
     config.pluginmanager.register(controller, "dra-testbed-controller")
     config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")
     leases.discard(context.request.report)
@@ -99,6 +100,7 @@ def _decided(config: pytest.Config) -> RunContext:
         context = context_of(config)
         _reserve_report_folder(config, context.request.report)
         _register_session(config, context)
+        config.stash[_NOTES] = [*_missing(context), *first_devices.check(context)]
     except UsageError as wrong:
         raise pytest.UsageError(str(wrong)) from wrong
     except TestbedError as broken:
