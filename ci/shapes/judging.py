@@ -104,6 +104,7 @@ def _run(
         report=folder.absolute(),
         patience=_PATIENCE_WITH_TWINS if is_twin else 1.0,
         workers=_WORKERS,
+        check=not is_twin,
     )
     with target.as_mutant(mutant):
         return suites.run(request, entries, repeats=not is_twin)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import bringup, folders
+from testbed import bringup
 from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.leases import Leases
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import runs_alone
 from testbed.errors import UsageError
-from testbed.images.basics import WORKLOAD
-from testbed.models.driver_file import load_companions, load_driver_file
+from testbed.models.driver_file import load_driver_file
+from testbed.onboarding.checks.all_checks import world_on
 from testbed.plugin import serial_tests
 from testbed.plugin.markers import requirement_of_item
 from testbed.vocabulary.cluster.accounts import Account
@@ -42,13 +42,8 @@ def testbed(pytestconfig: pytest.Config) -> Testbed:
 def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     """Return what the vocabulary needs to know about this run."""
     context = pytestconfig.stash[CONTEXT]
-    manifests = folders.data("manifests") / "suites"
-    driver_file = load_driver_file(context.driver_file)
-    image = driver_file.probe.image or testbed.config.images.workload or WORKLOAD.reference
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
-    companions = load_companions(driver_file)
-    facts = (testbed.cluster, testbed.kept_nodes, testbed.folder)
-    return World(testbed.owner, testbed.kube, driver_file, manifests, image, process, companions, *facts)
+    return world_on(testbed, load_driver_file(context.driver_file), process)
 
 
 @pytest.fixture(autouse=True)

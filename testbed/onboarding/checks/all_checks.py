@@ -23,11 +23,12 @@ def world_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> Wo
         testbed.kube,
         driver_file,
         folders.data("manifests") / "suites",
-        testbed.config.images.workload or WORKLOAD.reference,
+        driver_file.probe.image or testbed.config.images.workload or WORKLOAD.reference,
         process or f"{secrets.token_hex(4)}-check",
         load_companions(driver_file),
         testbed.cluster,
         testbed.kept_nodes,
+        testbed.folder,
     )
 
 

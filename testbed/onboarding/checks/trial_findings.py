@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from testbed.models.driver.probe import Without
 from testbed.models.driver_file import DriverFile
 from testbed.onboarding.checks.finding import Blame, Finding
 from testbed.onboarding.checks.trials import Cause, FailedTrial, Trial
@@ -28,25 +29,21 @@ def findings_of(trials: Sequence[Trial | FailedTrial], driver_file: DriverFile) 
     """Return what is wrong, for each ordinary class."""
     failed = [_failed(each) for each in trials if isinstance(each, FailedTrial)]
     seen = [each for each in trials if isinstance(each, Trial)]
-    classes = driver_file.devices.classes
-    return [
-        *failed,
-        *(
-            found
-            for each in classes
-            for found in _of_class([trial for trial in seen if trial.device_class == each], driver_file)
-        ),
-    ]
+    groups: dict[tuple[str, bool], list[Trial]] = {}
+    for each in seen:
+        groups.setdefault((each.device_class, each.probe is driver_file.probe), []).append(each)
+    return [*failed, *(found for each in groups.values() for found in _of_probe(each))]
 
 
-def _of_class(seen: Sequence[Trial], driver_file: DriverFile) -> Iterator[Finding]:
+def _of_probe(seen: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield what is wrong, from the trials of one class with one probe."""
     blind = [each for each in seen if each.shows_nothing_new]
     if not blind:
         return
-    if len(blind) < len(seen) or not any(each.additions for each in blind) or _are_published(blind, driver_file):
+    if len(blind) < len(seen) or not any(each.additions for each in blind) or all(map(_shows_devices, blind)):
         yield from map(_by_driver, blind)
     else:
-        yield _by_file(blind[0], driver_file)
+        yield _by_file(blind[0])
 
 
 def _failed(trial: FailedTrial) -> Finding:
@@ -55,14 +52,15 @@ def _failed(trial: FailedTrial) -> Finding:
     return Finding(blame, f"{_named(trial)} could not be used: {trial.why}", requirement=requirement)
 
 
-def _are_published(trials: Sequence[Trial], driver_file: DriverFile) -> bool:
-    """Return True if the containers themselves have published devices, so that the driver did not keep them from the pods without a claim.
+def _shows_devices(trial: Trial) -> bool:
+    """Return True if the containers themselves have devices, so that the driver did not keep them from the pod without a claim.
 
     A command may list devices of the node that its container cannot use.
     """
-    if driver_file.probe.command:
+    ids, probe = trial.with_claim.ids, trial.probe
+    if probe.command or not ids:
         return False
-    return all(each.with_claim.ids and each.with_claim.ids <= each.published for each in trials)
+    return bool(probe.cpuset or probe.metadata) or ids <= trial.published
 
 
 def _by_driver(trial: Trial) -> Finding:
@@ -75,19 +73,19 @@ def _by_driver(trial: Trial) -> Finding:
     return Finding(Blame.DRIVER, what, requirement=_FIRST)
 
 
-def _by_file(trial: Trial, driver_file: DriverFile) -> Finding:
+def _by_file(trial: Trial) -> Finding:
     """Return the finding that the probe does not show what the driver did."""
-    seen, probe = trial.with_claim, driver_file.probe
+    seen, probe = trial.with_claim, trial.probe
+    key = probe.key.replace("spec.probe", "spec.probe.without") if isinstance(probe, Without) else probe.key
     added = f"the claim adds {_listed(trial.additions)}"
     if seen.code in NOT_STARTED:
         error = (seen.errors or seen.printed).strip() or f"exit code {seen.code}"
-        return Finding(Blame.FILE, f"the program could not be started in a container: {error}; {added}", probe.key)
-    result = ProbeResult(
-        f"on {trial.node}", "with a device", seen.printed, probe.pattern, code=seen.code, errors=seen.errors
-    )
+        return Finding(Blame.FILE, f"{probe.program} could not be started in a container: {error}; {added}", key)
+    names = f"on {trial.node}", "with a device"
+    result = ProbeResult(*names, seen.printed, probe.pattern, code=seen.code, errors=seen.errors)
     shows = f"shows {', '.join(sorted(seen.ids))}" if seen.ids else "shows no device"
     what = f"{_named(trial)} was prepared, but the probe {shows} in its container and in one without a claim"
-    return Finding(Blame.FILE, f"{what}; {result.summary}; {added}", probe.key)
+    return Finding(Blame.FILE, f"{what}; {result.summary}; {added}", key)
 
 
 def _named(trial: Trial | FailedTrial) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.errors import TestbedError, WaitTimeout
+from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
+from testbed.models.driver.probe import Observation
 from testbed.models.names import value_of
 from testbed.onboarding.checks import contents
 from testbed.onboarding.checks.contents import Contents
@@ -22,6 +23,7 @@ from testbed.vocabulary.observing.diagnosis import describe_pod, lacks_devices, 
 from testbed.vocabulary.observing.observation import StateUnreachable
 from testbed.vocabulary.observing.prepare_errors import read_prepare_error
 from testbed.vocabulary.pods import pod_states
+from testbed.vocabulary.pods.device_metadata import devices_in
 from testbed.vocabulary.pods.probe_command import in_container
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
@@ -56,13 +58,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Trial:
-    """What containers with and without a device of a class have on a node.
+    """What a probe shows in containers with and without a device of a class on a node.
 
     `published` are the identities, or the names if the probe shows names, of the devices that a container on this node may see.
     """
 
     device_class: str
     node: str
+    probe: Observation
     with_claim: Seen
     without: Seen
     published: frozenset[str] = frozenset()
@@ -100,9 +103,8 @@ def _try_class(world: World, device_class: str, nodes: Sequence[str]) -> list[Tr
         scenario.apply("trial.yaml", device_class=device_class, nodes=list(nodes))
         wait_for_pods(scenario)
         with ThreadPoolExecutor(max_workers=min(16, len(nodes))) as pool:
-            return list(
-                pool.map(lambda number: _trial(scenario, device_class, number, nodes[number]), range(len(nodes)))
-            )
+            found = pool.map(lambda node: _trials(scenario, device_class, nodes.index(node), node), nodes)
+            return [trial for trials in found for trial in trials]
 
 
 def wait_for_pods(scenario: Scenario) -> None:
@@ -142,17 +144,28 @@ def is_running(pod: Object) -> bool:
     return True
 
 
-def _trial(scenario: Scenario, device_class: str, number: int, node: str) -> Trial | FailedTrial:
+def _trials(scenario: Scenario, device_class: str, number: int, node: str) -> list[Trial | FailedTrial]:
     names = {kind: f"{kind}-{number}" for kind in ("without", "with")}
     for name in names.values():
         pod = scenario.pod(name).object
         if not is_running(pod):
-            return FailedTrial(device_class, node, *_why(scenario.world, pod))
+            return [FailedTrial(device_class, node, *_why(scenario.world, pod))]
     try:
-        seen = _seen(scenario, names["with"]), _seen(scenario, names["without"])
-        return Trial(device_class, node, *seen, published=_published(scenario.world, node))
+        return [_compare(scenario, device_class, node, probe, names) for probe in _probes(scenario.world)]
     except TestbedError as lost:
-        return FailedTrial(device_class, node, Cause.ENVIRONMENT, str(lost))
+        cause = Cause.DRIVER if isinstance(lost, DriverFailed) else Cause.ENVIRONMENT
+        return [FailedTrial(device_class, node, cause, str(lost))]
+
+
+def _probes(world: World) -> list[Observation]:
+    probe = world.driver_file.probe
+    return [probe, *filter(None, [probe.without])]
+
+
+def _compare(scenario: Scenario, device_class: str, node: str, probe: Observation, names: Mapping[str, str]) -> Trial:
+    """Return what the same probe shows in both containers."""
+    with_claim, without = (_seen(scenario, names[kind], probe) for kind in ("with", "without"))
+    return Trial(device_class, node, probe, with_claim, without, _published(scenario.world, node, probe))
 
 
 def _why(world: World, pod: Object) -> tuple[Cause, str]:
@@ -166,15 +179,15 @@ def _why(world: World, pod: Object) -> tuple[Cause, str]:
     return (Cause.DRIVER if found.by_driver else Cause.UNKNOWN), seen
 
 
-def _seen(scenario: Scenario, pod: str) -> Seen:
-    probe, kube = scenario.world.driver_file.probe, scenario.world.kube
+def _seen(scenario: Scenario, pod: str, probe: Observation) -> Seen:
+    kube = scenario.world.kube
     answer = kube.exec_unchecked(scenario.namespace, pod, in_container(probe.argv), container=_CONTAINER)
     other = kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=_CONTAINER)
-    ids = frozenset(probe.ids(answer.stdout))
-    return Seen(ids, answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
+    ids = map(str, devices_in(answer.stdout)) if probe.shows == "device" else probe.ids(answer.stdout)
+    return Seen(frozenset(ids), answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
 
 
-def _published(world: World, node: str) -> frozenset[str]:
+def _published(world: World, node: str, probe: Observation) -> frozenset[str]:
     """Return what the probe can show of the devices that the slices have for this node."""
     file = world.driver_file
     devices = [
@@ -183,7 +196,7 @@ def _published(world: World, node: str) -> frozenset[str]:
         if (each["spec"].get("nodeName") or node) == node
         for device in each["spec"].get("devices") or ()
     ]
-    if file.probe.shows_names:
+    if probe.shows_names:
         return frozenset(str(each["name"]) for each in devices)
     values = (value_of(file.identity_attribute, each.get("attributes") or {}, file.driver) for each in devices)
     return frozenset(str(next(iter(each.values()))) for each in values if each)

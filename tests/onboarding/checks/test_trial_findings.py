@@ -25,8 +25,8 @@ def _seen(*ids: str, contents: Contents = PLAIN, code: int = 0, errors: str = ""
     return Seen(frozenset(ids), printed, code, errors, contents)
 
 
-def _trial(with_claim: Seen, without: Seen, node: str = "node-1") -> Trial:
-    return Trial(FILE.device_class, node, with_claim, without, frozenset({"a", "b"}))
+def _trial(with_claim: Seen, without: Seen, node: str = "node-1", file: DriverFile = FILE) -> Trial:
+    return Trial(FILE.device_class, node, file.probe, with_claim, without, frozenset({"a", "b"}))
 
 
 def _file(**probe: object) -> DriverFile:
@@ -83,7 +83,7 @@ def test_a_driver_whose_devices_a_container_without_a_claim_has_too_is_to_blame(
 def test_a_probe_that_shows_the_same_everywhere_is_a_mistake_of_the_file(
     file: DriverFile, ids: tuple[str, ...]
 ) -> None:
-    (found,) = findings_of([_trial(_seen(*ids, contents=WITH_DEVICE), _seen(*ids))], file)
+    (found,) = findings_of([_trial(_seen(*ids, contents=WITH_DEVICE), _seen(*ids), file=file)], file)
     assert (found.blame, found.key) == (Blame.FILE, file.probe.key)
     assert f"the probe shows {', '.join(ids)} in its container and in one without a claim" in found.what
 
@@ -91,7 +91,7 @@ def test_a_probe_that_shows_the_same_everywhere_is_a_mistake_of_the_file(
 def test_a_program_that_could_not_be_started_is_named_with_its_error() -> None:
     file = _file(command=("acme-smi",), lines=r"(?P<id>\S+)")
     with_claim = _seen(contents=WITH_DEVICE, code=127, errors="sh: acme-smi: not found")
-    (found,) = findings_of([_trial(with_claim, _seen(code=127))], file)
+    (found,) = findings_of([_trial(with_claim, _seen(code=127), file=file)], file)
     assert found.blame is Blame.FILE
     assert "could not be started in a container: sh: acme-smi: not found" in found.what
 
@@ -114,3 +114,18 @@ def test_a_pod_that_does_not_run_never_blames_the_file(cause: Cause, blame: Blam
 def test_pinned_cpus_are_an_addition() -> None:
     pinned = replace(PLAIN, cpus=frozenset({"Cpus_allowed_list:\t1"}))
     assert pinned.additions_to(PLAIN) == ("other Cpus_allowed_list: 1",)
+
+
+def test_cpus_that_every_container_has_are_the_drivers_fault() -> None:
+    file = _file(cpuset=True)
+    (found,) = findings_of([_trial(_seen("0", "1", contents=WITH_DEVICE), _seen("0", "1"), file=file)], file)
+    assert (found.blame, found.requirement) == (Blame.DRIVER, "CLAIM-001")
+
+
+def test_the_probe_for_containers_without_a_claim_is_checked_too() -> None:
+    file = _file(env="(?P<id>GPU)", without={"env": "(?P<set>PATH)"})
+    assert file.probe.without
+    good = _trial(_seen("a", contents=WITH_DEVICE), _seen(), file=file)
+    bad = replace(_trial(_seen("PATH", contents=WITH_DEVICE), _seen("PATH")), probe=file.probe.without)
+    (found,) = findings_of([good, bad], file)
+    assert (found.blame, found.key) == (Blame.FILE, "spec.probe.without.env")
