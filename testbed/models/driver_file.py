@@ -39,9 +39,9 @@ MAX_ALLOCATION = 32  # devices in one allocation: resource.k8s.io/v1, Allocation
 class Pods(Strict):
     """How to find the driver's pods."""
 
-    namespace: LabelName
-    selector: Selector
-    container: LabelName
+    namespace: LabelName = Field(description="Namespace of the pods.")
+    selector: Selector = Field(description="Label selector that only these pods match.")
+    container: LabelName = Field(description="Container of the driver in these pods, whose log is read.")
 
 
 class Nodes(Strict):

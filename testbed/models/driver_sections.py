@@ -25,8 +25,10 @@ class Toleration(Strict):
     """A toleration of the tests' pods, as in the spec of a pod."""
 
     key: str = Field("", description="Key of the taint. Absent: every taint, with operator Exists.")
-    operator: Literal["Equal", "Exists"] = "Equal"
-    value: str = ""
+    operator: Literal["Equal", "Exists"] = Field(
+        "Equal", description="Equal: the taint has the value. Exists: it may have any value."
+    )
+    value: str = Field("", description="Value of the taint.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(
         None, description="Effect of the taint. Absent: every effect."
     )

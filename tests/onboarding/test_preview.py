@@ -23,7 +23,7 @@ def test_what_the_file_does_not_declare_is_not_judged_for_that_reason() -> None:
     assert ("configuration", "no", "spec.configuration.one") in set(found.features)
 
 
-def test_an_exemption_is_shown_as_such() -> None:
+def test_an_exemption_is_shown() -> None:
     found = preview(with_values(FILE, exempt=("shared-claims",)), "1.37", "core")
     assert ("shared-claims", "exempt", "spec.exempt") in set(found.features)
     row = next(each for each in found.as_data() if each["id"] == "SHARE-001")

@@ -13,6 +13,7 @@ from testbed.conformance.catalogue import Catalogue, Entry
 from testbed.errors import UsageError
 from testbed.reporting import upstream_page
 from testbed.reporting.__main__ import stale, write
+from testbed.reporting.driver_file_page import BEGIN, END
 from testbed.reporting.upstream_page import UpstreamFile
 
 SUITES = folders.data("suites")
@@ -106,6 +107,7 @@ def test_the_pages_are_fresh() -> None:
 
 
 def test_a_page_that_was_changed_or_is_missing_is_stale(tmp_path: Path) -> None:
+    (tmp_path / "driver-file.md").write_text(f"by hand\n{BEGIN}\n{END}\n")
     write(tmp_path)
     assert stale(tmp_path) == []
     (tmp_path / "requirements.md").write_text("changed")

@@ -16,6 +16,14 @@ from testbed.models.driver_file import DriverFile
 from testbed.models.strict import require_kind
 from testbed.rendering import render_file, variables_of
 
+# For docs/driver-file.md.
+TEMPLATE_VARIABLES = {
+    "driver_name": "`spec.driver`",
+    "namespace": "`spec.pods.namespace`",
+    "image": "with `builtInImage: true`, the image that `dra-testbed images` builds, or that of `--driver-image`",
+    "hardware": "the content of the file that `--hardware` names, or of `variablesFromFiles.hardware`",
+}
+
 
 def objects_of(
     driver_file: DriverFile, *, image: str = "", hardware: Path | None = None, kubernetes: str = ""
@@ -45,7 +53,7 @@ def _rendered_templates(
     driver_file: DriverFile, install: Install, image: str, hardware: Path | None
 ) -> dict[Path, str]:
     files = {**install.variables_from_files, **({"hardware": hardware} if hardware else {})}
-    variables: dict[str, object] = {
+    variables: dict[str, object] = {  # described in TEMPLATE_VARIABLES
         "driver_name": driver_file.driver,
         "namespace": driver_file.pods.namespace,
         **({"image": image} if image and install.built_in_image else {}),

@@ -32,3 +32,8 @@ def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
         "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
         "budgets": (spec.budgets, "remove it"),
     }
+
+
+def known_limits(spec: DriverSpec) -> dict[str, str]:
+    """Return the keys under `spec` that this version cannot act on, whatever their value, with what to do. For docs/driver-file.md."""
+    return {path: advice for path, (_, advice) in _values(spec).items()}
