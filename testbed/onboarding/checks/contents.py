@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _SEPARATOR = "\x1e"
+_SHOWN = 3
 _IGNORED = ("HOSTNAME",)  # differs in every pod
 # Sections: variables (line breaks in values are replaced), mount points, device nodes, network interfaces, CPUs and memory nodes.
 _SCRIPT = r"""
@@ -29,20 +30,21 @@ class Contents:
     cpus: frozenset[str] = frozenset()
 
     def additions_to(self, plain: Contents) -> tuple[str, ...]:
-        """Return what differs from a container without a claim, in words: `environment variable ACME_GPU_0`."""
-        return tuple(self._additions_to(plain))
+        """Return what differs from a container without a claim, a phrase for each kind: `environment variable ACME_GPU_0`."""
+        changed = {name for name, value in self.variables.items() if plain.variables.get(name) != value}
+        found = {
+            "environment variable": changed,
+            "device node": self.device_nodes - plain.device_nodes,
+            "mount": self.mounts - plain.mounts,
+            "network interface": self.interfaces - plain.interfaces,
+        }
+        cpus = [f"other {each.replace(chr(9), ' ')}" for each in sorted(self.cpus - plain.cpus)]
+        return (*(_phrase(kind, sorted(names)) for kind, names in found.items() if names), *cpus)
 
-    def _additions_to(self, plain: Contents) -> Iterator[str]:
-        changed = (name for name, value in self.variables.items() if plain.variables.get(name) != value)
-        yield from (f"environment variable {name}" for name in sorted(changed))
-        sets = (
-            ("device node", self.device_nodes, plain.device_nodes),
-            ("mount", self.mounts, plain.mounts),
-            ("network interface", self.interfaces, plain.interfaces),
-        )
-        for word, mine, others in sets:
-            yield from (f"{word} {each}" for each in sorted(mine - others))
-        yield from (f"other {each.replace(chr(9), ' ')}" for each in sorted(self.cpus - plain.cpus))
+
+def _phrase(kind: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{kind}{'s' * (len(names) > 1)} {', '.join(names[:_SHOWN])}{more}"
 
 
 def read(output: str) -> Contents:

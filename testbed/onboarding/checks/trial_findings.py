@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from testbed.models.driver.probe import Without
+from testbed.models.driver.probe import Probe, Without
 from testbed.models.driver_file import DriverFile
 from testbed.onboarding.checks.finding import Blame, Finding
-from testbed.onboarding.checks.trials import Cause, FailedTrial, Trial
+from testbed.onboarding.checks.trials import CONTAINER, Cause, FailedTrial, Trial
 from testbed.vocabulary.pods.probe_command import NOT_STARTED
 from testbed.vocabulary.pods.probe_results import ProbeResult
 
@@ -22,7 +22,6 @@ _BLAMES = {
     Cause.UNKNOWN: Blame.UNTRIED,
     Cause.NO_DEVICE: Blame.UNTRIED,
 }
-_SHOWN = 4
 
 
 def findings_of(trials: Sequence[Trial | FailedTrial], driver_file: DriverFile) -> list[Finding]:
@@ -40,7 +39,7 @@ def _of_probe(seen: Sequence[Trial]) -> Iterator[Finding]:
     blind = [each for each in seen if each.shows_nothing_new]
     if not blind:
         return
-    if len(blind) < len(seen) or not any(each.additions for each in blind) or all(map(_shows_devices, blind)):
+    if len(blind) < len(seen) or not any(each.additions for each in blind) or all(map(_is_by_driver, blind)):
         yield from map(_by_driver, blind)
     else:
         yield _by_file(blind[0])
@@ -52,12 +51,14 @@ def _failed(trial: FailedTrial) -> Finding:
     return Finding(blame, f"{_named(trial)} could not be used: {trial.why}", requirement=requirement)
 
 
-def _shows_devices(trial: Trial) -> bool:
-    """Return True if the containers themselves have devices, so that the driver did not keep them from the pod without a claim.
+def _is_by_driver(trial: Trial) -> bool:
+    """Return True if the driver did not add the probe's program, or did not keep devices from the container without a claim.
 
     A command may list devices of the node that its container cannot use.
     """
     ids, probe = trial.with_claim.ids, trial.probe
+    if isinstance(probe, Probe) and probe.program_from_driver and trial.with_claim.code in NOT_STARTED:
+        return True
     if probe.command or not ids:
         return False
     return bool(probe.cpuset or probe.metadata) or ids <= trial.published
@@ -65,7 +66,7 @@ def _shows_devices(trial: Trial) -> bool:
 
 def _by_driver(trial: Trial) -> Finding:
     """Return the finding that the driver did too little: the claim was prepared, and made no difference."""
-    added = _listed(trial.additions)
+    added = " and ".join(trial.additions)
     ids = ", ".join(sorted(trial.with_claim.ids))
     difference = f"the claim adds {added}" if added else "the claim adds nothing to the container"
     both = f", and a container without a claim sees {ids} too" if ids else ""
@@ -77,12 +78,11 @@ def _by_file(trial: Trial) -> Finding:
     """Return the finding that the probe does not show what the driver did."""
     seen, probe = trial.with_claim, trial.probe
     key = probe.key.replace("spec.probe", "spec.probe.without") if isinstance(probe, Without) else probe.key
-    added = f"the claim adds {_listed(trial.additions)}"
+    added = f"the claim adds {' and '.join(trial.additions)}"
     if seen.code in NOT_STARTED:
         error = (seen.errors or seen.printed).strip() or f"exit code {seen.code}"
         return Finding(Blame.FILE, f"{probe.program} could not be started in a container: {error}; {added}", key)
-    names = f"on {trial.node}", "with a device"
-    result = ProbeResult(*names, seen.printed, probe.pattern, code=seen.code, errors=seen.errors)
+    result = ProbeResult(seen.pod, CONTAINER, seen.printed, probe.pattern, code=seen.code, errors=seen.errors)
     shows = f"shows {', '.join(sorted(seen.ids))}" if seen.ids else "shows no device"
     what = f"{_named(trial)} was prepared, but the probe {shows} in its container and in one without a claim"
     return Finding(Blame.FILE, f"{what}; {result.summary}; {added}", key)
@@ -90,8 +90,3 @@ def _by_file(trial: Trial) -> Finding:
 
 def _named(trial: Trial | FailedTrial) -> str:
     return f"a device of class {trial.device_class} on {trial.node}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more

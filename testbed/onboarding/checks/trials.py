@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from testbed.drivers.published.identities import identity_of
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver.probe import Observation
-from testbed.models.names import value_of
 from testbed.onboarding.checks import contents
 from testbed.onboarding.checks.contents import Contents
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.diagnosis import describe_pod, lacks_devices, occurrences
 from testbed.vocabulary.observing.observation import StateUnreachable
-from testbed.vocabulary.observing.prepare_errors import read_prepare_error
+from testbed.vocabulary.observing.prepare_errors import is_unknown_to_authorizer, read_prepare_error
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.device_metadata import devices_in
 from testbed.vocabulary.pods.probe_command import in_container
@@ -30,7 +30,7 @@ from testbed.vocabulary.world import World
 from testbed.waiting import Budget, NotYet, eventually
 
 NAME = "check"  # of the namespace, in the place of a requirement
-_CONTAINER = "workload"
+CONTAINER = "workload"
 _RUN = Budget("first pods run", 20, "on a local testbed two seconds; the kubelet repeats a failed prepare after 10 s")
 _FREED = Budget("devices are free", 5, "the scheduler tries again as soon as a claim is deallocated")
 _REPEATED = 2  # refusals after which a driver is believed: the kubelet has tried again
@@ -49,6 +49,7 @@ class Cause(enum.StrEnum):
 class Seen:
     """What the probe printed in a container, what it shows of devices, and what else the container has."""
 
+    pod: str
     ids: frozenset[str]
     printed: str
     code: int
@@ -109,30 +110,46 @@ def _try_class(world: World, device_class: str, nodes: Sequence[str]) -> list[Tr
 
 def wait_for_pods(scenario: Scenario) -> None:
     """Wait until each pod runs, or shows why it does not."""
+    synced: set[str] = set()
     with contextlib.suppress(WaitTimeout):
-        eventually(lambda: _check(scenario, patient=False), "the first pods", _RUN, longest_pause=0.2)
-        eventually(lambda: _check(scenario, patient=True), "free devices", _FREED, longest_pause=0.5)
+        eventually(lambda: _check(scenario, synced, patient=False), "the first pods", _RUN, longest_pause=0.2)
+        eventually(lambda: _check(scenario, synced, patient=True), "free devices", _FREED, longest_pause=0.5)
 
 
-def _check(scenario: Scenario, *, patient: bool) -> None:
+def _check(scenario: Scenario, synced: set[str], *, patient: bool) -> None:
     """Raise NotYet while a pod may still run. A pod without a device is waited for only if `patient`."""
     kube = scenario.world.kube
-    waiting = [each for each in kube.list("v1", "Pod", scenario.namespace) if not is_running(each)]
-    refused = _refused(kube.list("v1", "Event", scenario.namespace)) if waiting else ()
-    undecided = [
-        each for each in waiting if each["metadata"]["name"] not in refused and (patient or not lacks_devices(each))
-    ]
+    waiting = {
+        str(each["metadata"]["name"]): each
+        for each in kube.list("v1", "Pod", scenario.namespace)
+        if not is_running(each)
+    }
+    events = kube.list("v1", "Event", scenario.namespace) if waiting else []
+    _sync(scenario, events, waiting.keys() - synced, synced)
+    refused = _refused(events)
+    undecided = [pod for name, pod in waiting.items() if name not in refused and (patient or not lacks_devices(pod))]
     if undecided:
         raise NotYet("; ".join(map(describe_pod, undecided)))
+
+
+def _sync(scenario: Scenario, events: Sequence[Object], pods: Collection[str], synced: set[str]) -> None:
+    """Let kubelets look again at once that read a claim before the API server knew the pod. By themselves they wait for ten seconds."""
+    for name in {_about(each) for each in events if is_unknown_to_authorizer(each)}.intersection(pods):
+        scenario.pod(name).trigger_sync()
+        synced.add(name)
 
 
 def _refused(events: Sequence[Object]) -> set[str]:
     """Return the pods whose claims the driver refused, also at the second attempt."""
     return {
-        str(each["involvedObject"]["name"])
+        _about(each)
         for each in events
         if (error := read_prepare_error(each)) and error.is_refusal and occurrences(each) >= _REPEATED
     }
+
+
+def _about(event: Object) -> str:
+    return str(event["involvedObject"]["name"])
 
 
 def is_running(pod: Object) -> bool:
@@ -181,10 +198,10 @@ def _why(world: World, pod: Object) -> tuple[Cause, str]:
 
 def _seen(scenario: Scenario, pod: str, probe: Observation) -> Seen:
     kube = scenario.world.kube
-    answer = kube.exec_unchecked(scenario.namespace, pod, in_container(probe.argv), container=_CONTAINER)
-    other = kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=_CONTAINER)
+    answer = kube.exec_unchecked(scenario.namespace, pod, in_container(probe.argv), container=CONTAINER)
+    other = kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=CONTAINER)
     ids = map(str, devices_in(answer.stdout)) if probe.shows == "device" else probe.ids(answer.stdout)
-    return Seen(frozenset(ids), answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
+    return Seen(pod, frozenset(ids), answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
 
 
 def _published(world: World, node: str, probe: Observation) -> frozenset[str]:
@@ -198,5 +215,4 @@ def _published(world: World, node: str, probe: Observation) -> frozenset[str]:
     ]
     if probe.shows_names:
         return frozenset(str(each["name"]) for each in devices)
-    values = (value_of(file.identity_attribute, each.get("attributes") or {}, file.driver) for each in devices)
-    return frozenset(str(next(iter(each.values()))) for each in values if each)
+    return frozenset(filter(None, (identity_of(each, file) for each in devices)))

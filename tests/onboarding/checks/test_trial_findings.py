@@ -22,7 +22,7 @@ WITH_DEVICE = replace(PLAIN, variables={"PATH": "/bin", "GPU_DEVICE_GPU_0_UUID":
 
 def _seen(*ids: str, contents: Contents = PLAIN, code: int = 0, errors: str = "") -> Seen:
     printed = "".join(f"{name}={value}\n" for name, value in contents.variables.items())
-    return Seen(frozenset(ids), printed, code, errors, contents)
+    return Seen("with-0", frozenset(ids), printed, code, errors, contents)
 
 
 def _trial(with_claim: Seen, without: Seen, node: str = "node-1", file: DriverFile = FILE) -> Trial:
@@ -114,6 +114,13 @@ def test_a_pod_that_does_not_run_never_blames_the_file(cause: Cause, blame: Blam
 def test_pinned_cpus_are_an_addition() -> None:
     pinned = replace(PLAIN, cpus=frozenset({"Cpus_allowed_list:\t1"}))
     assert pinned.additions_to(PLAIN) == ("other Cpus_allowed_list: 1",)
+
+
+def test_a_program_that_the_driver_should_have_added_is_the_drivers_fault() -> None:
+    file = _file(command=("acme-smi",), lines=r"(?P<id>\S+)", programFromDriver=True)
+    with_claim = _seen(contents=WITH_DEVICE, code=127, errors="sh: acme-smi: not found")
+    (found,) = findings_of([_trial(with_claim, _seen(code=127), file=file)], file)
+    assert found.blame is Blame.DRIVER
 
 
 def test_cpus_that_every_container_has_are_the_drivers_fault() -> None:
