@@ -127,7 +127,7 @@ def _table(section: Section) -> Iterator[str]:
     yield f"### `{section.path}`\n{_first_line(section.model)}\n"
     if section.same_as:
         names = ", ".join(f"`{name}`" for name in _fields(section.model))
-        yield f"It has the keys {names} of [`{section.same_as}`](#{_anchor(section.same_as)}): `{examples()[section.path]}`\n"
+        yield f"It has the keys {names} of [`{section.same_as}`](#{_anchor(section.same_as)}): `{examples().get(section.path, '')}`\n"
         return
     yield "| key | value | meaning | example |"
     yield "|---|---|---|---|"
