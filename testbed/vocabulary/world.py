@@ -72,13 +72,14 @@ class World:
         """Return the slices as if the driver still published the devices that it removed from them while claims use them."""
         found = self.slices()
         absent = self.record.absent_from(found, self.driver_file.driver)
-        return self.record.added_to(found, absent & self._devices_in_use()) if absent else found
+        return self.record.added_to(found, absent & self.devices_in_use()) if absent else found
 
     def returning_devices(self) -> frozenset[Device]:
         """Return the devices that the driver removed from its slices and that no claim uses any more."""
         absent = self.record.absent_from(self.slices(), self.driver_file.driver)
-        return absent - self._devices_in_use() if absent else absent
+        return absent - self.devices_in_use() if absent else absent
 
-    def _devices_in_use(self) -> frozenset[Device]:
+    def devices_in_use(self) -> frozenset[Device]:
+        """Return the devices that are allocated to any claim, also those of other drivers."""
         claims = self.kube.list(RESOURCE, "ResourceClaim")
         return frozenset(device for claim in claims for device in devices_in(claim))

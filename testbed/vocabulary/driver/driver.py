@@ -30,7 +30,7 @@ from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.identified_devices import by_identity
 from testbed.vocabulary.world import RESOURCE, World
-from testbed.waiting import NotYet, eventually_true
+from testbed.waiting import Budget, NotYet, eventually_true, unshortened
 
 T = TypeVar("T")
 _IDENTITY = "spec.devices.identity"
@@ -200,8 +200,8 @@ class Driver:
         return slice_checks.pool_content(pool for pool in self.pools if node in pool.nodes)
 
     def should_keep_pools(self, before: slice_checks.PoolContent, node: str) -> None:
-        """Require that the pools of a node have the generation, and the devices in the order, that they had before."""
-        if found := slice_checks.changes(before, self.pool_content(node)):
+        """Require for the budget STAYS that the pools of a node have the generation, and the devices in the order, that they had before."""
+        if found := _first(lambda: slice_checks.changes(before, self.pool_content(node)), unshortened(budgets.STAYS)):
             raise DriverFailed(
                 f"expected {self.name} to publish nothing again on {node}, because its hardware is the same\n"
                 f"  last seen: {'; '.join(found)}"
@@ -415,6 +415,18 @@ class Driver:
 
     def _published(self) -> Iterator[Device]:
         return (Device(self.name, *each[:2]) for each in _described(self.pools))
+
+
+def _first(find: Callable[[], list[T]], budget: Budget) -> list[T]:
+    """Return what is found first during the budget, or []."""
+    found: list[T] = []
+
+    def has_found() -> bool:
+        found.extend(find())
+        return bool(found)
+
+    eventually_true(has_found, budget)
+    return found
 
 
 def _lasting(find: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:

@@ -43,10 +43,20 @@ class PoolWatch:
 
     @property
     def lost_devices(self) -> tuple[Device, ...]:
-        """Return the devices from the start that were missing from a later complete state, or whose pool vanished, sorted."""
+        """Return the unused devices from the start that were missing from a later complete state, or whose pool vanished, sorted."""
+        lost = self._lost_devices()
+        return tuple(sorted(lost - self.world.devices_in_use())) if lost else ()
+
+    @property
+    def lost_devices_in_use(self) -> tuple[Device, ...]:
+        """Return the devices that were missing although a claim uses them now, sorted. A driver may remove them from its slices."""
+        lost = self._lost_devices()
+        return tuple(sorted(lost & self.world.devices_in_use())) if lost else ()
+
+    def _lost_devices(self) -> frozenset[Device]:
         events, driver = self._events(), self.world.driver_file.driver
         lost = ((pool, name) for pool in self.pools for name in lost_devices(self.before, events, driver, pool))
-        return tuple(sorted(Device(driver, pool, name) for pool, name in lost))
+        return frozenset(Device(driver, pool, name) for pool, name in lost)
 
     @property
     def replaced_slices(self) -> tuple[str, ...]:

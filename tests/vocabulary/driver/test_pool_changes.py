@@ -10,6 +10,7 @@ from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, WaitTimeout
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.driver.pool_changes import PoolChange, PoolWatch
+from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 from tests.fakes import cluster
 
@@ -57,6 +58,16 @@ def test_devices_that_were_missing_for_a_moment_are_lost(
     seen = _watched(Driver(world()).watch_pools("node-1"), monkeypatch, *events)
     assert seen.pools == ("node-1",)
     assert seen.lost_devices == tuple(Device(cluster.DRIVER, "node-1", name) for name in lost)
+
+
+def test_devices_that_claims_use_may_leave_their_slices(world: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = world()
+    with new_scenario(here, "SHARE-001") as scenario:
+        scenario.apply("sharing/two-pods-one-claim.yaml")
+        (device,) = scenario.pod("first").should_run().devices
+        seen = _watched(Driver(here).watch_pools("node-1"), monkeypatch, _modified(0), _modified(4))
+        assert seen.lost_devices_in_use == (device,)
+        assert [each.name for each in seen.lost_devices] == ["gpu-1", "gpu-2", "gpu-3"]
 
 
 def test_a_watch_that_does_not_show_the_current_slices_proves_nothing(
