@@ -28,6 +28,7 @@ class Observed:
     pods: PodsFinding
     classes: Classes
     nodes: Sequence[Object] = ()
+    slices: Sequence[Object] = ()
     samples: Sequence[Sample] = ()
     limits: Limits = Limits()  # noqa: RUF009 - immutable
 
@@ -57,7 +58,7 @@ def draft(observed: Observed, questions: Questions) -> Draft:
         "probe": _probe(probe, samples, questions),
         "exempt": exempt,
         "features": _features(samples),
-        "optional": specials.optional_section(of, [*of.selected, *of.others]),
+        "optional": specials.optional_section(of, [*of.selected, *of.others], observed.slices),
     }
     if of.others and "others" not in devices:
         questions.note("devices", "Which attribute tells the devices of other kinds apart (devices.others)?")

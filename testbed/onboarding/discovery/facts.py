@@ -37,6 +37,12 @@ class PublishedDevice:
         found = self.content.get("capacity") or {}
         return {short_name(name, self.driver): str(each.get("value", "")) for name, each in found.items()}
 
+    def policy(self, capacity: str) -> Object:
+        """Return the request policy of a capacity; empty if it has none."""
+        found = self.content.get("capacity") or {}
+        entries = (each for name, each in found.items() if short_name(name, self.driver) == capacity)
+        return next((each.get("requestPolicy") or {} for each in entries), {})
+
 
 @dataclass(frozen=True)
 class DriverPods:
@@ -60,6 +66,7 @@ class ClusterFacts:
     classes: tuple[Object, ...] = ()
     daemonsets: tuple[DriverPods, ...] = ()
     nodes: tuple[Object, ...] = ()
+    slices: tuple[Object, ...] = ()
 
     @property
     def drivers(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def gather(kube: Kube) -> ClusterFacts:
     drivers = sorted({each["spec"]["driver"] for each in slices})
     devices = tuple(device for driver in drivers for device in _devices(slices, driver))
     classes = tuple(kube.list(_RESOURCE, "DeviceClass"))
-    return ClusterFacts(devices, classes, _daemonsets(kube), tuple(kube.list("v1", "Node")))
+    return ClusterFacts(devices, classes, _daemonsets(kube), tuple(kube.list("v1", "Node")), tuple(slices))
 
 
 def wait_for_devices(kube: Kube, namespaces: Collection[str]) -> None:

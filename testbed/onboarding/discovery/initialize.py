@@ -110,7 +110,7 @@ class _Initializer:
         image = installed.images.get((running.daemonset, running.container), running.image)
         found_pods = replace(running, image=image)
         found_classes, install = self._classes(facts, driver, devices)
-        observed = self._observe(Observed(driver, install, found_pods, found_classes, facts.nodes))
+        observed = self._observe(Observed(driver, install, found_pods, found_classes, facts.nodes, facts.slices))
         return self._write(observed)
 
     def _driver(self, facts: ClusterFacts) -> str:

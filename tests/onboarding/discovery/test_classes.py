@@ -1,5 +1,8 @@
+from typing import Any
+
+from testbed.onboarding.discovery.facts import PublishedDevice
 from testbed.onboarding.discovery.inference.classes import classes_of
-from testbed.onboarding.discovery.inference.specials import optional_section, others_section, quantity
+from testbed.onboarding.discovery.inference.specials import optional_section, others_section
 from tests.onboarding.discovery.shapes import CPU, CPUS, GPU, GPUS, changed, device, device_class
 
 EVERY = device_class("every", f"device.driver == '{GPU}'")
@@ -44,7 +47,9 @@ def test_shared_devices_are_ordinary_if_there_are_no_others() -> None:
     grouped = [changed(each, allowMultipleAllocations=True, capacity={f"{CPU}/cpu": {"value": "4"}}) for each in CPUS]
     found = classes_of(CPU, [device_class("dra.cpu", f'device.driver == "{CPU}"')], grouped)
     assert found.ordinary == ("dra.cpu",)
-    assert optional_section(found, grouped) == {"capacity": {"class": "dra.cpu", "name": "cpu", "half": "2"}}
+    assert optional_section(found, grouped) == {
+        "capacity": {"class": "dra.cpu", "perNode": 4, "name": "cpu", "half": "2"}
+    }
 
 
 def test_a_driver_without_a_class_has_none() -> None:
@@ -71,5 +76,25 @@ def test_devices_of_other_kinds_without_a_difference_are_not_guessed() -> None:
     assert others_section(type(half)(("x",), selected=(same[0],), others=(same[1],))) is None
 
 
-def test_quantities_are_written_as_people_do() -> None:
-    assert [quantity(each) for each in (1 << 33, 3 << 29, 1000, 0)] == ["8Gi", "1536Mi", "1000", "0"]
+def test_partitions_are_counted_on_each_node() -> None:
+    def part(name: str, amount: str) -> dict[str, Any]:
+        counters = {"counterSet": "gpu-0", "counters": {"slots": {"value": amount}}}
+        return changed(device(GPU, "node-1", name), consumesCounters=[counters]).content
+
+    parts = [part("whole", "4"), part("left", "2"), part("right", "2")]
+    counter_set = {"name": "gpu-0", "counters": {"slots": {"value": "4"}}}
+    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": GPU, "nodeName": "node-1", "pool": pool, "devices": parts, "sharedCounters": [counter_set]}
+    devices = [*GPUS, *(PublishedDevice(GPU, "node-1", "node-1", each) for each in parts)]
+    partitions = device_class("parts", f"device.driver == '{GPU}' && !('model' in device.attributes['{GPU}'])")
+    found = classes_of(GPU, [partitions, PLAIN], devices)
+    assert optional_section(found, devices, [{"spec": spec}])["partitions"] == {
+        "class": "parts",
+        "whole": 1,
+        "parts": 2,
+    }
+
+
+def test_a_taint_without_effect_makes_no_special_device() -> None:
+    noted = [changed(each, taints=[{"key": "note", "effect": "None"}]) for each in GPUS]
+    assert optional_section(classes_of(GPU, [EVERY], noted), noted) == {}

@@ -31,7 +31,7 @@ def gpu_draft(
     classes = classes_of(GPU, [device_class("gpus", f"device.driver == '{GPU}'")], devices or GPUS)
     nodes = [{"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}} for name in NODES]
     observed = Observed(
-        GPU, {"installed": True}, describe(pods or daemonset("acme")), classes, nodes, samples, limits or Limits()
+        GPU, {"installed": True}, describe(pods or daemonset("acme")), classes, nodes, (), samples, limits or Limits()
     )
     return draft(observed, questions or Questions())
 

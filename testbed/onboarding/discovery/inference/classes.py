@@ -36,7 +36,11 @@ class Classes:
 
 def kinds(device: PublishedDevice) -> frozenset[str]:
     """Return which kinds of special devices a device belongs to; none for a plain device."""
-    return frozenset(kind for kind, field in _KINDS.items() if device.content.get(field))
+    found = {
+        **device.content,
+        "taints": [each for each in device.content.get("taints") or () if each["effect"] != "None"],
+    }
+    return frozenset(kind for kind, field in _KINDS.items() if found.get(field))
 
 
 def classes_of(

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from fractions import Fraction
 from typing import Any
 
-from testbed.onboarding.discovery.facts import PublishedDevice
+from testbed.drivers.published.slices import Pool, pools
+from testbed.kube.client import Object
+from testbed.onboarding.discovery.facts import PublishedDevice, by_node
 from testbed.onboarding.discovery.inference.classes import Classes, kinds
-from testbed.vocabulary.driver.quantities import amount
+from testbed.onboarding.discovery.inference.shares import shared_capacity
+from testbed.vocabulary.driver.optional_devices import counter_groups
 
-_UNITS = [(f"{letter}i", 1024**power) for power, letter in reversed(list(enumerate("KMGTPE", 1)))]
 
-
-def optional_section(classes: Classes, devices: Iterable[PublishedDevice]) -> dict[str, dict[str, Any]]:
+def optional_section(
+    classes: Classes, devices: Collection[PublishedDevice], slices: Iterable[Object] = ()
+) -> dict[str, dict[str, Any]]:
     """Return the section `optional`. A class is left out if its devices lack something that its tests need."""
-    every = list(devices)
     found: dict[str, dict[str, Any]] = {}
     for kind, name in classes.special.items():
-        of_kind = [each for each in every if kind in kinds(each)]
-        if kind == "taints" and not _has_both_effects(of_kind):
-            continue
-        details = _shared_capacity(of_kind) if kind == "capacity" else {}
+        of_kind = [each for each in devices if kind in kinds(each)]
+        details = _details(kind, of_kind, slices)
         if details is not None:
             found[kind] = {"class": name, **details}
     return found
+
+
+def _details(kind: str, devices: Collection[PublishedDevice], slices: Iterable[Object]) -> dict[str, Any] | None:
+    """Return what a section says beside its class; None if tests cannot use these devices."""
+    if kind == "taints":
+        return {} if _has_both_effects(devices) else None
+    if kind == "partitions":
+        return _partitions(pools(slices, next(each.driver for each in devices)), next(each.driver for each in devices))
+    if kind == "capacity":
+        amounts = shared_capacity(devices)
+        count = min(len(of_node) for of_node in by_node(devices).values())
+        return amounts and {**({"perNode": count} if count > 1 else {}), **amounts}
+    return {}
+
+
+def _partitions(found: Collection[Pool], driver: str) -> dict[str, int]:
+    """Return how many whole devices and partitions each node has, at least."""
+    counts: dict[str, list[int]] = {}
+    for pool in found:
+        groups = list(counter_groups(pool, driver))
+        whole = sum(1 for each in groups if each.whole)
+        for node in pool.nodes:
+            old = counts.get(node, [0, 0])
+            counts[node] = [old[0] + whole, old[1] + sum(len(each.parts) for each in groups) - whole]
+    return (
+        {name: min(each[place] for each in counts.values()) for place, name in enumerate(("whole", "parts"))}
+        if counts
+        else {}
+    )
 
 
 def others_section(classes: Classes) -> dict[str, list[str]] | None:
@@ -59,22 +87,6 @@ def _matches(device: PublishedDevice, name: str, patterns: Collection[str]) -> b
 def _has_both_effects(devices: Iterable[PublishedDevice]) -> bool:
     effects = {taint["effect"] for each in devices for taint in each.content.get("taints") or ()}
     return {"NoSchedule", "NoExecute"} <= effects
-
-
-def _shared_capacity(devices: Collection[PublishedDevice]) -> dict[str, Any] | None:
-    """Return the capacity that claims share, and an amount that fits into each device twice; None if there is none."""
-    names = set.intersection(*(set(each.capacity) for each in devices)) if devices else set()
-    for name in sorted(names, key=lambda each: ("memory" not in each, each)):
-        half = min(amount(each.capacity[name]) for each in devices) // 2
-        if half >= 1:
-            return {"name": name, "half": quantity(half)}
-    return None
-
-
-def quantity(number: Fraction | int) -> str:
-    """Return a whole number as a quantity, such as 8Gi."""
-    whole = int(number)
-    return next((f"{whole // size}{unit}" for unit, size in _UNITS if whole and whole % size == 0), str(whole))
 
 
 def _text(value: object) -> str:
