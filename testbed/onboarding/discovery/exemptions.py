@@ -37,7 +37,7 @@ def _confirmed(probe: ProbeFinding | None, limits: Limits, questions: Questions)
     if seen:
         refusals["per-container"] = f"a container that does not refer to the claim shows {', '.join(seen)}"
     for exemption, why in sorted(refusals.items()):
-        question = f"Does the driver document that it lacks {exemption} ({EXEMPTIBLE[exemption]})? Seen: {why}"
+        question = f"Is this excluded by the driver's documentation ({exemption}): {EXEMPTIBLE[exemption]}? Seen: {why}"
         if questions.confirm("exempt", question):
             yield exemption
 

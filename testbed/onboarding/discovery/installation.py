@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,14 +28,22 @@ class Installed:
 
 
 def install_source(testbed: Testbed, source: Source, images: Sequence[Path], progress: Progress) -> Installed:
-    """Load the images, label the nodes as the pods need it, and install the driver."""
+    """Load the images, label the nodes as the pods need it, and install the driver.
+
+    Raise UsageError on a cluster that dra-testbed did not make.
+    """
+    if not isinstance(testbed.cluster, LoadsImages):
+        raise UsageError(
+            f"--from installs a driver only on nodes that dra-testbed makes, not with provider {testbed.config.provider}",
+            hint="install the driver in the cluster first, and leave --from out",
+        )
     driver_file = provisional(source)
     objects = objects_of(driver_file, kubernetes=features.version(testbed.kube))
     labels = {key: value for each in objects for spec in pod_specs(each) for key, value in node_labels(spec).items()}
     if labels:
         nodes.label(testbed.kube, labels)
         progress.say(f"note: nodes get the labels {', '.join(f'{key}={value}' for key, value in labels.items())}")
-    loaded = [name for archive in images for name in _load(testbed, archive, progress)]
+    loaded = [name for archive in images for name in _load(testbed.cluster, archive, progress)]
     with progress.step(f"{source.name} installed"):
         install(
             testbed.kube,
@@ -57,12 +65,7 @@ def install_source(testbed: Testbed, source: Source, images: Sequence[Path], pro
     )
 
 
-def _load(testbed: Testbed, archive: Path, progress: Progress) -> Iterator[str]:
-    if not isinstance(testbed.cluster, LoadsImages):
-        raise UsageError(
-            f"--image {archive}: images cannot be loaded into the nodes of provider {testbed.config.provider}",
-            hint="push the image to a registry that the cluster can pull from",
-        )
+def _load(cluster: LoadsImages, archive: Path, progress: Progress) -> tuple[str, ...]:
     with progress.step(f"{archive.name} into the nodes"):
-        testbed.cluster.load_image(archive)
-    yield from names_in(archive)
+        cluster.load_image(archive)
+    return names_in(archive)

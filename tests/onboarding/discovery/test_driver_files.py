@@ -106,7 +106,8 @@ def test_a_use_that_was_refused_is_asked_about() -> None:
     questions = Questions()
     made = gpu_draft(PLAIN, with_gpu(), limits=limits, questions=questions)
     assert made.spec.get("exempt") is None
-    assert "# QUESTION about spec.exempt: Does the driver document" in write("acme", made, questions.open)
+    text = write("acme", made, questions.open)
+    assert "# QUESTION about spec.exempt: Is this excluded by the driver's documentation (shared-claims)" in text
     confirming = Questions(lambda *_: "yes")
     assert gpu_draft(PLAIN, with_gpu(), limits=limits, questions=confirming).spec["exempt"] == ["shared-claims"]
 
