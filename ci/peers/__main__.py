@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from ci.peers import differences, page
 from ci.peers.differences import Judged
-from ci.peers.preparing import PEERS, explanations, fingerprint, prepare, version
+from ci.peers.preparing import PEERS, explanations, fingerprint, options, prepare, version
 from testbed import process
 from testbed.conformance import events
 from testbed.errors import Incomplete, TestbedError, UsageError
@@ -81,11 +81,12 @@ def write(work: Path) -> None:
 
 def run(peer: str, work: Path, words: Sequence[str]) -> int:
     """Run `dra-testbed run` on a peer. Different arguments write different reports, so that a long run can be done in parts."""
-    file = prepare(peer, work, Progress())
+    progress = Progress()
+    file, needed = prepare(peer, work, progress), options(peer, progress)
     folder = _reports(peer, work) / (re.sub(r"\W+", "-", " ".join(words)).strip("-") or "core")
     program = shutil.which("dra-testbed") or str(Path(sys.executable).with_name("dra-testbed"))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    return process.call([program, "run", f"--driver={file}", f"--report={folder}", *words])
+    return process.call([program, "run", f"--driver={file}", f"--report={folder}", *needed, *words])
 
 
 def judge(peer: str, work: Path) -> Judged:

@@ -60,7 +60,8 @@ def layer(wheels: Wheels, base: Path, step: Step) -> CacheEntry:
 
     def build(file: Path, scratch: Path) -> dict[str, Any]:
         step.note(f"wheels for Python {wheels.python}")
-        names = _unpack(_downloaded(wheels.python, scratch / "wheels"), scratch / "new" / DIST_PACKAGES)
+        files = download(requirements(), wheels.python, scratch / "wheels")
+        names = unpack(files, scratch / "new" / DIST_PACKAGES)
         compiled = _compile(base, scratch)
         made = oci.write_layer(tarball.tree(scratch / "new"), file)
         return {"digest": made.digest, "wheels": names, "compiled": compiled}
@@ -74,13 +75,14 @@ def unpack_layer(layer: Path, root: Path) -> None:
     process.run(["tar", "--extract", "--no-same-owner", "--file", layer, "--directory", root], timeout=300)
 
 
-def _downloaded(python: str, into: Path) -> list[Path]:
+def download(requirements: Path, python: str, into: Path) -> list[Path]:
+    """Download the wheels of a lock file for a version of Python, and return their paths."""
     machine = _MACHINES.get(oci.architecture(), oci.architecture())
     platforms = [word for libc in _GLIBC for word in ("--platform", f"{libc}_{machine}")]
     process.run(
         [
             *_pip(), "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--require-hashes",
-            "--implementation", "cp", "--python-version", python, *platforms, "--dest", into, "--requirement", requirements(),
+            "--implementation", "cp", "--python-version", python, *platforms, "--dest", into, "--requirement", requirements,
         ],
         timeout=600,
         hint="check that pip can reach an index with these versions, or run: dra-testbed images build driver --with docker",
@@ -100,7 +102,8 @@ def _pip() -> list[str]:
     )
 
 
-def _unpack(wheels: list[Path], into: Path) -> list[str]:
+def unpack(wheels: list[Path], into: Path) -> list[str]:
+    """Unpack wheels without what no program needs, and return their names."""
     into.mkdir(parents=True)
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as content:

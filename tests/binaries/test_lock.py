@@ -24,6 +24,7 @@ MODULES = {
     "dranet": "sigs.k8s.io/dranet",
     "dra-driver-cpu": "github.com/kubernetes-sigs/dra-driver-cpu",
     "dra-test-driver": "k8s.io/kubernetes",
+    "runc-1.4": "github.com/opencontainers/runc",
 }
 
 
@@ -69,7 +70,7 @@ def test_each_minor_has_all_programs_of_a_local_cluster(minor: str) -> None:
 
 
 def test_the_peers_are_not_in_the_lock_of_a_minor() -> None:
-    assert set(peers().programs) == {"dra-example-kubeletplugin", "dra-test-driver", "dranet", "dracpu"}
+    assert set(peers().programs) == {"dra-example-kubeletplugin", "dra-test-driver", "dranet", "dracpu", "runc-1.4"}
     assert not any(set(peers().programs) & set(lock_for(minor).programs) for minor in minors())
 
 

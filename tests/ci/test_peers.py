@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import stat
@@ -23,6 +24,7 @@ from testbed.conformance import catalogue
 from testbed.drivers.install import manifests
 from testbed.errors import TestbedError
 from testbed.folders import data
+from testbed.images.program import program
 from testbed.models.driver_file import load_driver_file
 from testbed.models.report import DriverConformanceReport, DriverUnderTest, Environment, Generated, RequirementReport
 from testbed.models.requirement_enums import Level, Result, Tier, Verdict
@@ -180,6 +182,13 @@ def test_the_exit_code_is_1_if_nothing_was_judged(
     assert "nothing was judged" in capsys.readouterr().out
 
 
+def program_of(folder: Path) -> Path:
+    """Create a program in a folder, and return its path."""
+    folder.mkdir(exist_ok=True)
+    (folder / "program").write_bytes(static_program())
+    return folder / "program"
+
+
 def module(folder: Path) -> None:
     """Create the folder of a module with the files that peers take from theirs, which are read-only."""
     for name in ("install.yaml", "manifests/base/daemonset.yaml", "deployment/helm/dra-driver-cpu/Chart.yaml"):
@@ -195,11 +204,12 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
     monkeypatch.setenv("DRA_TESTBED_CACHE", str(tmp_path / "cache"))
 
     def built(_lock: object, names: list[str], **_how: object) -> dict[str, Path]:
-        for name in names:
-            (tmp_path / name).write_bytes(static_program())
-        return {name: tmp_path / name for name in names}
+        return {name: program_of(tmp_path / name) for name in names}
 
     monkeypatch.setattr("ci.peers.preparing.ensure", built)
+    monkeypatch.setattr(
+        "ci.peers.python_image.image", lambda *_: program("localhost/x", program_of(tmp_path), Silent())
+    )
     monkeypatch.setattr("ci.peers.modules.folder", lambda *_: tmp_path / "module")
     module(tmp_path / "module")
     return lambda peer: prepare(peer, tmp_path / "work", Silent())
@@ -234,12 +244,25 @@ def test_files_of_the_module_of_a_peer_are_copied_and_can_be_removed_again(prepa
 
 @pytest.mark.parametrize("peer", [name for name, each in PEERS.items() if each.files])
 def test_the_locked_module_of_a_peer_contains_its_program(peer: str) -> None:
-    program = peers_lock().program(PEERS[peer].program)
+    locked = peers_lock().program(PEERS[peer].program)
+    requirements = (locked.upstream.module_folder / "go.mod").read_text()
 
-    assert f"{modules.module_path(program)}/" in program.package
-    assert (
-        f"{modules.module_path(program)} v{program.version}" in (program.upstream.module_folder / "go.mod").read_text()
-    )
+    assert locked.package.startswith(f"{modules.module_path(locked)}/")
+    assert f"{modules.module_path(locked)} v{locked.version}" in requirements
+
+
+def test_a_peer_that_needs_another_runtime_gets_its_folder(prepared: Callable[[str], Path], tmp_path: Path) -> None:
+    prepared("dranet")
+
+    assert preparing.options("kubernetes-pydra", Silent()) == [f"--binaries-from={tmp_path / 'runc-1.4'}"]
+    assert preparing.options("dranet", Silent()) == []
+
+
+def test_every_wheel_of_a_peer_is_locked_with_its_hashes() -> None:
+    lines = [line for line in preparing.wheels_of("kubernetes-pydra").read_text().splitlines() if line[:1] != "#"]
+    pin, digest = r"[a-z][\w.-]*==[\w.]+ \\", r"    --hash=sha256:[0-9a-f]{64}( \\)?"
+
+    assert [line for line in lines if not re.fullmatch(f"{pin}|{digest}", line)] == []
 
 
 @pytest.mark.parametrize("file", ["dra-test-driver.yaml", "rights.yaml", "daemonset.yaml"])
@@ -358,6 +381,7 @@ import runpy, signal, sys
 from pathlib import Path
 from ci.peers import preparing
 preparing.prepare = lambda *_: Path("driver.yaml")
+preparing.options = lambda *_: []
 for each in {[*map(int, peers.STOPS)]}: signal.signal(each, signal.SIG_DFL)
 runpy.run_module("ci.peers", run_name="__main__", alter_sys=True)
 """

@@ -1,0 +1,7 @@
+//go:build tools
+
+package upstream
+
+import (
+	_ "github.com/opencontainers/runc"
+)
