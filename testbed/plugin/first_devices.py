@@ -7,7 +7,7 @@ from testbed.conformance.context import RunContext
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
 from testbed.models.requirement_enums import Tier
-from testbed.onboarding.checks.all_checks import check_devices, world_on
+from testbed.onboarding.checks.all_checks import use_devices, world_on
 from testbed.onboarding.checks.finding import Blame, Finding, with_lines
 from testbed.providers.base import Capability
 
@@ -33,7 +33,7 @@ def _findings(context: RunContext) -> list[Finding]:
         return []
     world = world_on(testbed, load_driver_file(context.driver_file), f"{context.session}-check")
     try:
-        return with_lines(check_devices(world), context.driver_file)
+        return with_lines(use_devices(world), context.driver_file)
     except TestbedError as lost:
         if isinstance(lost, UsageError):
             raise

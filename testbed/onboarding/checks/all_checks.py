@@ -9,6 +9,7 @@ from testbed.bringup import Testbed
 from testbed.drivers.name_checks import wrong_names
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import DriverFile, load_companions
+from testbed.onboarding.checks.class_findings import class_findings
 from testbed.onboarding.checks.finding import Blame, Finding
 from testbed.onboarding.checks.trial_findings import findings_of
 from testbed.onboarding.checks.trials import try_devices
@@ -37,12 +38,17 @@ def check_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> li
     names = check_names(testbed, driver_file)
     if names or Capability.MAKE_OBJECTS not in testbed.cluster.capabilities:
         return names
-    return check_devices(world_on(testbed, driver_file, process))
+    return use_devices(world_on(testbed, driver_file, process))
 
 
 def check_names(testbed: Testbed, driver_file: DriverFile) -> list[Finding]:
     """Return the names of the driver file that do not exist in the cluster."""
     return [Finding(Blame.FILE, each.what, each.key) for each in wrong_names(testbed.kube, driver_file)]
+
+
+def use_devices(world: World) -> list[Finding]:
+    """Return what is wrong with the classes, or else with a first device of each."""
+    return class_findings(world) or check_devices(world)
 
 
 def check_devices(world: World) -> list[Finding]:
