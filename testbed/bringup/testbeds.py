@@ -235,8 +235,9 @@ def _undone_on_failure(record: Record, progress: Progress, evidence: CopyLogs | 
 
 
 def _explain(failure: BaseException, kept: Path) -> None:
-    """Add the last errors of the kubelets, which often explain why a cluster did not become ready."""
-    if isinstance(failure, TestbedError) and not isinstance(failure, DriverFailed | UsageError):
+    """Add the last errors of the kubelets, which often explain why a cluster did not become ready. A log of the driver explains more."""
+    explains = not isinstance(failure, DriverFailed | UsageError) and "  log of " not in str(failure)
+    if isinstance(failure, TestbedError) and explains:
         for error in logs.last_errors(kept, str(failure)):
             failure.add_note(f"  last error in {error}")
 

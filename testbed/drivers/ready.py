@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from testbed.drivers.crashed_containers import container_statuses, find_crashes
 from testbed.drivers.published.slices import Pool, pools
@@ -11,11 +12,12 @@ from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.kube import messages
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
-from testbed.waiting import Budget, NotYet, eventually
+from testbed.waiting import Budget, NotYet, eventually, holds_for
 
 _READY = Budget(
     "driver ready", 60, "image, start, registration and slices take 3 s here; a vendor's driver probes hardware"
 )
+_LOST = Budget("driver's pods are found", 5, "the DaemonSet controller creates pods within a second")
 _LOG_LINES = 15
 _NO_SLICE, _NETWORK = "the pods are Ready, but there is no ResourceSlice for", "network-attached devices"
 # Texts for states of containers that have no reason.
@@ -36,7 +38,7 @@ def wait_ready(kube: Kube, driver_file: DriverFile, nodes: Iterable[str] | None 
         _raise_no_nodes(kube, driver_file)
     what = f"driver {driver_file.driver} on {', '.join(sorted(wanted))}"
     try:
-        eventually(lambda: _check(kube, driver_file, wanted), what, _READY, longest_pause=0.1)
+        eventually(_check_or_give_up(kube, driver_file, wanted), what, _READY, longest_pause=0.1)
     except WaitTimeout as late:
         raise _with_diagnosis(kube, driver_file, late) from late
 
@@ -100,6 +102,30 @@ def _raise_no_nodes(kube: Kube, driver_file: DriverFile) -> None:
 
 def _untolerated(node: Object, driver_file: DriverFile) -> list[str]:
     return untolerated_taints(node, driver_file.nodes.tolerations)
+
+
+def _check_or_give_up(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> Callable[[], None]:
+    """Return a check that ends the wait if a driver publishes slices and has no pod: then spec.pods finds the wrong ones."""
+    are_lost = holds_for(lambda: _require_slices_without_pods(kube, driver_file), _LOST.effective_seconds)
+
+    def check() -> None:
+        try:
+            _check(kube, driver_file, wanted)
+        except NotYet as seen:
+            with contextlib.suppress(NotYet):
+                are_lost()
+                raise WaitTimeout(f"driver {driver_file.driver}", str(_LOST), str(seen)) from seen
+            raise
+
+    return check
+
+
+def _require_slices_without_pods(kube: Kube, driver_file: DriverFile) -> None:
+    """Raise NotYet if the driver has a pod, also one that ends while the driver is updated, or publishes nothing."""
+    slices = kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver_file.driver}")
+    pods = driver_file.pods
+    if not slices or kube.list("v1", "Pod", pods.namespace, labelSelector=pods.selector):
+        raise NotYet("no slices without pods")
 
 
 def _check(kube: Kube, driver_file: DriverFile, wanted: frozenset[str]) -> None:
@@ -175,16 +201,30 @@ def _failed(late: WaitTimeout, text: str, hint: str) -> DriverFailed:
 
 
 def _log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
-    name = pod["metadata"]["name"]
+    """Return the last lines of the log of the container that the pod waits for; '' if it has none."""
+    name, container = pod["metadata"]["name"], _awaited_container(pod, driver_file.pods.container)
     restarted = any(
-        each.get("restartCount") and "running" not in each.get("state", {}) for each in container_statuses(pod)
+        each.get("restartCount") and "running" not in each.get("state", {})
+        for each in container_statuses(pod)
+        if each["name"] == container
     )
     try:
-        text = kube.logs(driver_file.pods.namespace, name, container=driver_file.pods.container, previous=restarted)
+        text = kube.logs(driver_file.pods.namespace, name, container=container, previous=restarted)
     except ApiError:
         return ""  # a container that never started has no log
     lines = text.strip().splitlines()[-_LOG_LINES:]
-    return "\n".join([f"  log of {name}:", *(f"    {line}" for line in lines)]) if lines else ""
+    of = f"container {container} of {name}" if container != driver_file.pods.container else name
+    return "\n".join([f"  log of {of}:", *(f"    {line}" for line in lines)]) if lines else ""
+
+
+def _awaited_container(pod: Object, usual: str) -> str:
+    """Return the init container that has not ended well, for which all containers wait; otherwise the driver's own."""
+    for each in pod.get("status", {}).get("initContainerStatuses", ()):
+        ended = each.get("state", {}).get("terminated")
+        is_sidecar = each.get("started") and each.get("ready")
+        if not is_sidecar and (ended is None or ended.get("exitCode")):
+            return str(each["name"])
+    return usual
 
 
 _IMAGE = (

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from testbed.drivers import expected_nodes, keep_expected_nodes, wait_ready
+from testbed.drivers import expected_nodes, keep_expected_nodes, ready, wait_ready
 from testbed.drivers.published.taints import is_own_taint, untolerated_taints
 from testbed.errors import ApiError, DriverFailed, UsageError, WaitTimeout
 from testbed.models.driver_file import DriverFile, load_driver_file
 from testbed.models.driver_sections import Toleration
+from testbed.waiting import set_patience
 from tests.fakes import cluster
 from tests.fakes.driver_files import with_values
 from tests.fakes.kube import FakeKube
@@ -240,6 +242,25 @@ def test_a_completed_init_container_does_not_blame_the_driver() -> None:
     status = {"phase": "Pending", "initContainerStatuses": [done]}
     with pytest.raises(WaitTimeout):
         wait_ready(_kube("node-1", node_2=status), FILE)
+
+
+def test_the_log_of_an_init_container_that_the_pod_waits_for_is_shown() -> None:
+    done = {"name": "first", "state": {"terminated": {"exitCode": 0}}, "ready": True}
+    runs = {"name": "wait-for-hardware", "state": {"running": {}}, "ready": False, "started": True}
+    status = {"phase": "Pending", "initContainerStatuses": [done, runs]}
+    kube = _kube("node-1", node_2=status)
+    kube.log_texts["driver-node-2/wait-for-hardware"] = "waiting for /dev/acme0\n"
+    with pytest.raises(WaitTimeout, match="waiting for /dev/acme0") as raised:
+        wait_ready(kube, FILE)
+    assert "log of container wait-for-hardware of driver-node-2:" in str(raised.value)
+
+
+def test_slices_without_a_pod_end_the_wait_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_patience(0.01)
+    monkeypatch.setattr(ready, "_READY", replace(ready._READY, minimum=60))
+    kube = _kube()
+    with pytest.raises(WaitTimeout, match="driver's pods are found"):
+        wait_ready(kube, FILE)
 
 
 @pytest.mark.parametrize("reason", ["CreateContainerError", "CreateContainerConfigError", "RunContainerError"])
