@@ -52,10 +52,10 @@ def wrong_names(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
     ]
 
 
-def raise_problems(driver_file: DriverFile, problems: Sequence[WrongName]) -> None:
+def raise_problems(driver_file: DriverFile, problems: Sequence[WrongName], *, of: str = "the cluster") -> None:
     """Raise UsageError with all problems, if there are any."""
     if problems:
-        lines = [f"driver file {driver_file.name} does not match the cluster:", *map(str, problems)]
+        lines = [f"driver file {driver_file.name} does not match {of}:", *map(str, problems)]
         raise UsageError("\n  ".join(lines))
 
 

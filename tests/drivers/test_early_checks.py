@@ -10,9 +10,13 @@ import pytest
 import yaml
 
 from testbed.bringup.resolved_config import resolve
+from testbed.drivers import early_checks
 from testbed.errors import UsageError
 from testbed.models.config import effective
+from testbed.models.driver.install import Install
+from testbed.models.driver_file import Pods, load_driver_file
 from tests.fakes import cluster
+from tests.fakes.driver_files import with_values
 
 GOOD = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: x}}"
 
@@ -71,3 +75,48 @@ def test_a_file_that_is_no_image_archive_is_refused_before_there_is_a_cluster(tm
             _resolve(_driver(tmp_path, archive=tmp_path / name))
     with pytest.raises(UsageError, match=r"contains neither index\.json nor manifest\.json"):
         _resolve(_driver(tmp_path, archive=_tar(tmp_path / "other.tar", "x")))
+
+
+_PODS = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: plugin, namespace: acme}
+spec:
+  template:
+    metadata: {labels: {app: acme-plugin, tier: node}}
+    spec: {containers: [{name: plugin}, {name: metrics}]}
+"""
+
+
+def _wrong_pods(folder: Path, **pods: str) -> list[str]:
+    (folder / "install.yaml").write_text(_PODS)
+    given = {"namespace": "acme", "selector": "app=acme-plugin", "container": "plugin", **pods}
+    file = load_driver_file(cluster.driver_path())
+    file = with_values(file, install=Install(manifests=(folder / "install.yaml",)), pods=Pods(**given))
+    return [str(each) for each in early_checks.wrong_pods(file)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "problem"),
+    [
+        ({}, ""),
+        ({"selector": "app=acme-plugin,tier=node"}, ""),
+        (
+            {"selector": "app=acme-plugn"},
+            "spec.pods.selector: no pod matches app=acme-plugn; did you mean app=acme-plugin?",
+        ),
+        (
+            {"namespace": "acme-system"},
+            "spec.pods.namespace: no pod in acme-system matches app=acme-plugin, but pods in acme do",
+        ),
+        (
+            {"container": "plugn"},
+            "spec.pods.container: no pod of the driver has a container plugn; did you mean plugin?",
+        ),
+        ({"selector": "component=worker"}, ""),
+        ({"selector": "app in (acme-plugn)"}, ""),
+    ],
+    ids=["right", "two labels", "selector", "namespace", "container", "of an operator", "not plain"],
+)
+def test_pods_are_compared_with_the_manifests(tmp_path: Path, pods: dict[str, str], problem: str) -> None:
+    assert _wrong_pods(tmp_path, **pods) == ([problem] if problem else [])

@@ -50,6 +50,9 @@ def _named_files(driver_file: DriverFile, kubernetes: str) -> Iterator[Finding]:
     version = lock_for(kubernetes or minors()[0]).kubernetes
     for each, key in ((driver_file, "spec.install"), *((each, "spec.companions") for each in companions)):
         try:
-            early_checks.check([each], None, version)
-        except TestbedError as wrong:
-            yield Finding(Blame.FILE, str(wrong), key)
+            early_checks.check_files([each], None, version)
+            names = early_checks.wrong_pods(each, kubernetes=version) if each is driver_file else ()
+        except TestbedError as failed:
+            yield Finding(Blame.FILE, str(failed), key)
+        else:
+            yield from (Finding(Blame.FILE, one.what, one.key) for one in names)
