@@ -48,6 +48,11 @@ def set_patience(factor: float) -> None:
     _patience = factor
 
 
+def pause(seconds: float) -> None:
+    """Wait, where a test needs an instant and no state shows it."""
+    time.sleep(seconds)
+
+
 def eventually(
     check: Callable[[], T],
     waited_for: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from fake_driver.preparing.checkpoint import LockedCheckpoint
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim, read_allocation
 from fake_driver.preparing.driver import Driver, PreparedDevice
 from fake_driver.roles.node_driver import Parts
+
+_SECONDS_TO_START = 4.0
 
 
 class _RemembersRefusals(Driver):
@@ -109,6 +112,19 @@ class AnswerWithoutDevices(Driver):
         """Prepare the claim and answer with nothing."""
         super().prepare(ref, caller)
         return ()
+
+
+class AnswersNothingWhileItStarts(Driver):
+    """In its first seconds the driver answers without devices, because it has not found its hardware yet."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._started = time.monotonic()
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Prepare the claim, and answer with nothing at first."""
+        answer = super().prepare(ref, caller)
+        return () if time.monotonic() - self._started < _SECONDS_TO_START else answer
 
 
 class ForgetRequestNames(Driver):
@@ -222,6 +238,7 @@ ALL = (
     RefusesWhatIsPrepared,
     FirstDeviceOnly,
     AnswerWithoutDevices,
+    AnswersNothingWhileItStarts,
     ForgetRequestNames,
     AnswerWithSubrequestNames,
     AnswerForTheWrongClaim,

@@ -6,6 +6,9 @@ Each is a part of what Kubernetes writes, in all versions from 1.34 to 1.37 unle
 # Reasons of events of a pod.
 FAILED_SCHEDULING = "FailedScheduling"
 BINDING_CONDITIONS_PENDING = "BindingConditionsPending"
+FAILED_SANDBOX = (
+    "FailedCreatePodSandBox"  # reason of an event: the container runtime could not create the sandbox of a pod
+)
 FAILED_PREPARE = "FailedPrepareDynamicResources"
 FAILED_CLAIM_CREATION = "FailedResourceClaimCreation"
 DEVICE_TAINT_EVICTION = "DeviceTaintManagerEviction"

@@ -289,6 +289,7 @@ class Controller:
             message=done.message,
             evidence=done.evidence,
             observed=done.observed,
+            **({"note": done.note} if done.note else {}),
             **({"to_repeat": True, "beside": beside} if to_repeat else {}),
             **({"component": component} if component else {}),
         )

@@ -12,7 +12,7 @@ import pytest
 from testbed.conformance.verdicts import worst
 from testbed.models.requirement_enums import Verdict
 from testbed.plugin.canaries.surroundings import Interruption
-from testbed.plugin.fixtures import WAITED
+from testbed.plugin.fixtures import NOTE, WAITED
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class FinishedTest:
     """One attempt. The worst phase decides; its message and evidence are those of the attempt.
 
     `nodes` are those of the test's pods. `began` and `ended` are seconds since the epoch; `seconds` do not count the wait for devices.
-    `lost_api_server` is True if the API server did not answer, or was overloaded.
+    `lost_api_server` is True if the API server did not answer, or was overloaded. `note` is a sentence for the report, also after a pass.
     """
 
     verdict: Verdict
@@ -33,6 +33,7 @@ class FinishedTest:
     began: float
     ended: float
     lost_api_server: bool
+    note: str = ""
 
 
 def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
@@ -51,6 +52,7 @@ def summarize(phases: Sequence[pytest.TestReport]) -> FinishedTest:
         began=getattr(phases[0], "start", 0.0),
         ended=getattr(phases[-1], "stop", 0.0) or time.time(),
         lost_api_server=any(fact.get("lost_api_server") for fact in facts),
+        note="; ".join(str(value) for name, value in phases[-1].user_properties if name == NOTE),
     )
 
 

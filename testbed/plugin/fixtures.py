@@ -18,6 +18,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.onboarding.checks.all_checks import world_on
 from testbed.plugin import serial_tests
 from testbed.plugin.markers import requirement_of_item
+from testbed.vocabulary.churn import Churn
 from testbed.vocabulary.cluster.accounts import Account
 from testbed.vocabulary.cluster.kubelets import Kubelets
 from testbed.vocabulary.cluster.nodes import Node, restored_node
@@ -29,6 +30,7 @@ from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
 
 CONTEXT = pytest.StashKey[RunContext]()
+NOTE = "note"  # a property of a test for the controller: a sentence for the report, also if the test passes
 WAITED = "waited"  # a property of a test for the controller: the seconds that it waited for devices
 
 
@@ -109,6 +111,12 @@ def releases(scenario: Scenario, world: World) -> Iterator[InstalledRelease]:
     """Yield the release of the driver that is installed, which a test may change. This release is installed again afterwards."""
     with restored_release(world, scenario.ledger.clean_up) as made:
         yield made
+
+
+@pytest.fixture
+def churn(request: pytest.FixtureRequest, scenario: Scenario, driver: Driver, daemon: Daemon, node: Node) -> Churn:
+    """Return the churn of pods on the node. Its note is for the report."""
+    return Churn(scenario, driver, daemon, node, lambda text: request.node.user_properties.append((NOTE, text)))
 
 
 @pytest.fixture

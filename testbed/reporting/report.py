@@ -121,7 +121,9 @@ def _row(facts: dict[str, Any], finished: list[Event], profile: str) -> Requirem
         verdict=verdict,
         seconds=round(sum(each["seconds"] for each in finished), 3),
         attempts=max((len(attempts) for attempts in by_test.values()), default=0),
-        message=message if verdict is not Verdict.PASS else "",
+        message=message
+        if verdict is not Verdict.PASS
+        else "; ".join(each["note"] for each in finished if each.get("note")),
         exempt=facts.get("exempt", False),
         known=_known_failure(facts["known"]),
         evidence=next((each["evidence"] for each in same_first if each["evidence"]), ""),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from testbed.waiting import Budget
 
 RUN = Budget("pod runs", 60, "the kubelet gives a driver 45 s to prepare; scheduling and container start come on top")
+MAY_RUN = Budget("pod may run", 15, "a kubelet that can start a pod does so within seconds after a sync")
 SUCCEED = Budget("pod succeeds", 90, "the time until a pod runs, and the time that its work takes")
 CREATED = Budget("object is created", 20, "controllers create pods and generated claims within a second")
 ALLOCATED = Budget("claim is allocated", 30, "the scheduler retries with a back-off of up to 10 s")

@@ -37,7 +37,7 @@ from testbed.vocabulary.world import World
 from testbed.waiting import unshortened
 
 # These have no namespace, so their names must contain the scenario's name. They are deleted with it.
-_CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule")
+_CLUSTER_WIDE = ("DeviceClass", "DeviceTaintRule", "RuntimeClass")
 _REFUSALS = (400, 403, 409, 422)
 
 

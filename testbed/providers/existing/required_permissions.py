@@ -31,6 +31,7 @@ _WORKLOADS: _Rights = {
     ("apps", "deployments"): (*_APPLY, "list"),
     ("apps", "statefulsets"): (*_APPLY, "list"),
     ("batch", "jobs"): (*_APPLY, "list"),
+    ("node.k8s.io", "runtimeclasses"): (*_APPLY, "list"),
     ("resource.k8s.io", "deviceclasses"): (*_APPLY, "get", "list"),
     ("resource.k8s.io", "devicetaintrules"): (*_APPLY, "get", "list", "watch"),
     ("resource.k8s.io", "resourceclaims"): (*_APPLY, "get", "list", "watch"),

@@ -21,11 +21,12 @@ class Node(str):  # noqa: SLOT000 - it has attributes
     _world: World
     _cluster: Cluster
     _stopped: bool
+    _is_runtime_stopped: bool
 
     def __new__(cls, name: str, world: World, cluster: Cluster) -> Self:
         """Create the string, which cannot be done in __init__."""
         made = super().__new__(cls, name)
-        made._world, made._cluster, made._stopped = world, cluster, False
+        made._world, made._cluster, made._stopped, made._is_runtime_stopped = world, cluster, False, False
         return made
 
     def label(self, name: str) -> str:
@@ -55,6 +56,24 @@ class Node(str):  # noqa: SLOT000 - it has attributes
         self.stop_kubelet()
         self.start_kubelet()
 
+    def restart_runtime(self) -> None:
+        """Stop the container runtime and start it again, and wait until the node is Ready. Containers keep running."""
+        self._parts.stop_runtime(self)
+        self._is_runtime_stopped = True
+        self._start_runtime()
+        eventually(
+            lambda: _check_ready(self._world.kube.get("v1", "Node", self)), f"{self} to be Ready", budgets.NODE_READY
+        )
+
+    @property
+    def runtime_handler(self) -> str:
+        """Return the name of a handler that the node's container runtime has; Blocked if the node reports none."""
+        status = self._world.kube.get("v1", "Node", self).get("status", {})
+        names = [str(each["name"]) for each in status.get("runtimeHandlers") or () if each.get("name")]
+        if not names:
+            raise Blocked(f"node {self} reports no handler of its container runtime (status.runtimeHandlers)")
+        return "runc" if "runc" in names else names[0]
+
     def reboot(self) -> None:
         """Reboot the node, and wait until it is Ready and no container from before the reboot counts as running."""
         before = self._running_containers()
@@ -67,8 +86,14 @@ class Node(str):  # noqa: SLOT000 - it has attributes
 
         eventually(booted, f"{self} to be Ready after its reboot", budgets.NODE_READY)
 
+    def _start_runtime(self) -> None:
+        self._parts.start_runtime(self)
+        self._is_runtime_stopped = False
+
     def ensure_kubelet_runs(self) -> None:
-        """Start the kubelet if it is stopped."""
+        """Start the container runtime and the kubelet if they are stopped."""
+        if self._is_runtime_stopped:
+            self._start_runtime()
         if self._stopped:
             self.start_kubelet()
 

@@ -41,6 +41,14 @@ class Daemon:
         self._wait_until_ready()
         return time.monotonic() - began
 
+    def kill_on(self, node: str) -> None:
+        """Kill the driver's pod on a node without a grace period, and wait until a new one is ready."""
+        old = self._pods_on({node})
+        for pod in old:
+            self.world.kube.delete(pod, grace=0)
+        self._wait_until_gone(old, f"the driver's pod on {node} to be gone")
+        self._wait_until_ready()
+
     def stop_on(self, node: str) -> None:
         """Stop the driver on a node until `start_again` is called. On other nodes it keeps running."""
         for each in self._daemonsets():

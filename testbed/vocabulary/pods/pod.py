@@ -34,7 +34,7 @@ from testbed.vocabulary.pods.exempt_uses import require_devices, running_contain
 from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_results import SeenDevices, named_devices
 from testbed.vocabulary.world import World
-from testbed.waiting import Budget, NotYet
+from testbed.waiting import Budget, NotYet, eventually_true
 
 _SYNC = "looked-at"  # an annotation with a random value
 
@@ -159,6 +159,18 @@ class Pod:
         The kubelet would retry only after a minute, so this triggers a sync every two seconds.
         """
         return self.should("recover and run", pod_states.running, budgets.RECOVERED, self.trigger_sync)
+
+    def should_not_run_without_devices(self) -> Pod:
+        """Trigger syncs for the budget MAY_RUN. The pod may stay pending, but if it runs, it must see its devices."""
+        runs = eventually_true(self._runs_after_sync, budgets.MAY_RUN)
+        if runs and frozenset(self.seen_devices) != frozenset(self.devices):
+            expected = f"expected pod {self.name} to run only with its devices"
+            raise NotObserved(f"{expected}\n  last seen: it runs, and sees {self._devices_text()}", by_driver=True)
+        return self
+
+    def _runs_after_sync(self) -> bool:
+        self.trigger_sync()
+        return self.phase == "Running"
 
     def should_succeed(self) -> Pod:
         """Wait until the pod has succeeded."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fake_driver.mutants import prepare
 from fake_driver.preparing.opaque_configuration import API_VERSION
 
 if TYPE_CHECKING:
@@ -80,6 +81,16 @@ def test_first_device_only(mutant: StartMutant, fake_api: FakeApi, name: str, co
 def test_answer_without_devices(mutant: StartMutant, fake_api: FakeApi, name: str, count: int) -> None:
     answer = mutant(name).prepare(fake_api.claim())
     assert (answer.error, len(answer.devices)) == ("", count)
+
+
+@pytest.mark.parametrize(("name", "count"), [("", 1), ("answers-nothing-while-it-starts", 0)])
+def test_answers_nothing_while_it_starts(
+    mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch, name: str, count: int
+) -> None:
+    driver, claim = mutant(name), fake_api.claim()
+    assert len(driver.prepare(claim).devices) == count
+    monkeypatch.setattr(prepare, "_SECONDS_TO_START", 0)
+    assert len(driver.prepare(claim).devices) == 1
 
 
 @pytest.mark.parametrize(("name", "requests"), [("", ["left", "right"]), ("forget-request-names", ["right", "left"])])

@@ -32,6 +32,15 @@ class Machines:
         if self.comes_back:
             self.kube.log_texts["p/c"] = "hello"
 
+    def stop_runtime(self, node: str) -> None:
+        self.asked.append(f"stop runtime of {node}")
+
+    def start_runtime(self, node: str) -> None:
+        self.asked.append(f"start runtime of {node}")
+        if not self.comes_back:
+            self.comes_back = True
+            raise WaitTimeout("containerd", "1 s", "nothing")
+
     def reboot(self, node: str) -> None:
         self.asked.append(f"reboot {node}")
         if self.comes_back:
@@ -131,3 +140,31 @@ def test_the_labels_of_a_node(machines: Callable[..., tuple[World, Any]]) -> Non
     assert node.label("kubernetes.io/hostname") == "ip-10-0-0-1"
     with pytest.raises(Blocked, match="node node-1 has no label a/b"):
         node.label("a/b")
+
+
+def test_a_runtime_is_restarted(machines: Callable[..., tuple[World, Any]]) -> None:
+    made, found = machines()
+    with restored_node("node-1", made, found) as node:
+        node.restart_runtime()
+    assert found.asked == ["stop runtime of node-1", "start runtime of node-1"]
+
+
+def test_a_runtime_that_a_failed_test_left_stopped_is_started(machines: Callable[..., tuple[World, Any]]) -> None:
+    made, found = machines()
+    found.comes_back = False
+    with pytest.raises(WaitTimeout), restored_node("node-1", made, found) as node:
+        node.restart_runtime()
+    assert found.asked == ["stop runtime of node-1", *["start runtime of node-1"] * 2]
+
+
+@pytest.mark.parametrize(("handlers", "name"), [(["", "runc"], "runc"), (["", "crun"], "crun")])
+def test_a_handler_of_the_runtime_is_known(
+    machines: Callable[..., tuple[World, Any]], handlers: list[str], name: str
+) -> None:
+    made, found = machines()
+    kube: Any = made.kube
+    node = Node("node-1", made, found)
+    with pytest.raises(Blocked, match="reports no handler"):
+        _ = node.runtime_handler
+    kube.objects["Node", "default", "node-1"]["status"]["runtimeHandlers"] = [{"name": each} for each in handlers]
+    assert node.runtime_handler == name

@@ -90,6 +90,12 @@ def test_a_restart_replaces_the_pod_on_a_node(daemon: Callable[..., tuple[Daemon
     assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-2"}
 
 
+def test_a_driver_is_killed_on_one_node(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
+    pods, _ = daemon()
+    pods.kill_on("node-1")
+    assert _nodes(pods) == {"node-1": "driver-3", "node-2": "driver-2"}
+
+
 def test_a_pod_that_is_not_removed_does_not_blame_the_driver(daemon: Callable[..., tuple[Daemon, Controller]]) -> None:
     pods, controller = daemon()
     controller.is_stopped = True

@@ -12,6 +12,8 @@ from testbed.vocabulary.observing.observation import NotObserved
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.pod_list import Pods
 from testbed.vocabulary.pods.workloads import pods_of
+from testbed.vocabulary.scenario import new_scenario
+from testbed.vocabulary.world import World
 from tests.vocabulary.conftest import RUNS, kube_of
 
 
@@ -397,3 +399,20 @@ def test_a_pod_is_deleted_with_its_grace_or_by_force(pod: Callable[..., Pod], mo
     found.delete()
     found.delete(by_force=True)
     assert graces == [None, 0]
+
+
+@pytest.mark.parametrize("fault", ["", "no-env"])
+def test_a_pod_that_may_stay_pending_must_not_run_without_its_devices(world: Callable[..., World], fault: str) -> None:
+    with new_scenario(world(fault), "LIFE-051") as scenario:
+        scenario.apply("basic/claim-by-name.yaml")
+        pod = scenario.pod("pod")
+        if not fault:
+            assert pod.should_not_run_without_devices() is pod
+            return
+        with pytest.raises(NotObserved, match=r"run only with its devices\n  last seen: it runs, and sees no device"):
+            pod.should_not_run_without_devices()
+
+
+def test_a_pod_that_stays_pending_is_not_judged_by_its_devices(pod: Callable[..., Pod]) -> None:
+    pending = pod()
+    assert pending.should_not_run_without_devices() is pending
