@@ -71,6 +71,12 @@ def test_open_questions_are_above_their_keys() -> None:
     assert "  # QUESTION: How?\n" in text.partition("  probe:")[0].rpartition("examples:")[2]
 
 
+def test_devices_have_their_identity_also_if_containers_show_names() -> None:
+    made = gpu_draft(PLAIN, sample(GPUS[0], variables={"GPU_DEVICE_0": "gpu-0"}))
+    assert made.spec["probe"] == {"env": r"^GPU_DEVICE_\d+=(?P<name>[\w-]+)$"}
+    assert made.spec["devices"]["identity"] == {"attribute": "uuid", "scope": "cluster"}
+
+
 def test_what_was_seen_becomes_features() -> None:
     made = gpu_draft(PLAIN, with_gpu(has_status=True, has_health=True))
     assert made.spec["features"] == ["device-status", "health"]
