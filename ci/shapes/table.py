@@ -28,7 +28,22 @@ class Shape:
         return str(FOLDER / f"{self.name}.yaml")
 
 
-SHAPES: tuple[Shape, ...] = ()
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "addresses-per-node",
+        "PCI addresses are the identities of devices, and are the same on each node",
+        own=("SELECT-001", "SELECT-002", "PREP-004", "PRESCHED-009", "TAINT-001", "CAP-001", "EXT-001", "STATUS-022"),
+        twin="know-devices-by-name",
+        caught_by=("PREP-004", "PRESCHED-009"),
+    ),
+    Shape(
+        "devices-leave-slices",
+        "devices have the same names on each node; the twin removes them from its slices while claims use them",
+        own=("SLICE-018",),
+        twin="unpublishes-devices-in-use",
+        caught_by=("SLICE-018",),
+    ),
+)
 
 
 def choose(names: list[str]) -> list[Shape]:

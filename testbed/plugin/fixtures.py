@@ -13,6 +13,7 @@ from testbed.conformance.context import RunContext
 from testbed.conformance.leases import Leases
 from testbed.conformance.requirement import Requirement
 from testbed.conformance.selection import runs_alone
+from testbed.drivers.published import kept_slices
 from testbed.errors import UsageError
 from testbed.models.driver_file import load_driver_file
 from testbed.onboarding.checks.all_checks import world_on
@@ -45,7 +46,9 @@ def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     """Return what the vocabulary needs to know about this run."""
     context = pytestconfig.stash[CONTEXT]
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
-    return world_on(testbed, load_driver_file(context.driver_file), process)
+    made = world_on(testbed, load_driver_file(context.driver_file), process)
+    made.record.observe(kept_slices.load(context.request.report))
+    return made
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from testbed.conformance import leases, report_folder
 from testbed.conformance.assertions import require_assertions
 from testbed.conformance.context import RunContext
 from testbed.drivers.missing import find_missing
+from testbed.drivers.published import kept_slices
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
 from testbed.plugin import first_devices, fixtures, serial_tests
@@ -100,6 +101,7 @@ def _decided(config: pytest.Config) -> RunContext:
         context = context_of(config)
         _reserve_report_folder(config, context.request.report)
         _register_session(config, context)
+        _keep_slices(config, context)
         config.stash[_NOTES] = [*_missing(context), *first_devices.check(context)]
     except UsageError as wrong:
         raise pytest.UsageError(str(wrong)) from wrong
@@ -115,6 +117,14 @@ def _missing(context: RunContext) -> list[str]:
         return find_missing(testbed.kube, load_driver_file(context.driver_file), testbed.kept_nodes)
     except TestbedError:
         return []  # without the right to look, the tests report it
+
+
+def _keep_slices(config: pytest.Config, context: RunContext) -> None:
+    """Keep what the driver publishes before anything uses its devices, for all processes of this session."""
+    folder, driver = context.request.report, load_driver_file(context.driver_file).driver
+    kube = bringup.attach(context.request.testbed).kube
+    kept_slices.keep(folder, kube.list("resource.k8s.io/v1", "ResourceSlice", fieldSelector=f"spec.driver={driver}"))
+    config.add_cleanup(lambda: kept_slices.discard(folder))
 
 
 def _reserve_report_folder(config: pytest.Config, folder: Path) -> None:

@@ -156,6 +156,17 @@ class Driver:
         pairs = [(one, another) for one in here for another in there if one.name == another.name]
         return pairs[0] if pairs else (here[0], there[0])
 
+    def published_while_in_use(self, devices: Iterable[Device]) -> CheckedSet[Device]:
+        """Return devices that claims use. NothingToJudge if the driver removes one from its slices within the budget STAYS.
+
+        Then no other claim can get it, not even with admin access. SLICE-018 judges that.
+        """
+        used = CheckedSet(devices)
+        absent = _first(lambda: sorted(used - set(self._published())), unshortened(budgets.STAYS))
+        if absent:
+            raise NothingToJudge(f"the driver removes devices in use from its slices, such as {absent[0]} (SLICE-018)")
+        return used
+
     def slices_on(self, node: str) -> frozenset[str]:
         """Return the UIDs of the slices of a node; DriverFailed if there is none. A slice that is published again has a new UID."""
         found = self._slices_on(node)

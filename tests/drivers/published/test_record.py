@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+from testbed.drivers.published import kept_slices
 from testbed.drivers.published.record import SliceRecord, devices_in
 from testbed.drivers.published.slices import Device, pools
 from testbed.kube.client import Object
@@ -77,3 +80,14 @@ def test_a_claim_that_was_never_allocated_has_no_devices() -> None:
     record.remember_allocation({"metadata": {"name": "claim"}})
     assert record.allocated_to("here", "claim") == ()
     assert devices_in({"metadata": {}, "status": {"allocation": None}}) == frozenset()
+
+
+def test_slices_from_before_a_run_are_kept_for_all_its_processes(tmp_path: Path) -> None:
+    assert kept_slices.load(tmp_path) == []
+    kept_slices.keep(tmp_path, [_slice("a", 2)])
+    record = SliceRecord()
+    record.observe(kept_slices.load(tmp_path))
+    assert GPU in record.newest
+    kept_slices.discard(tmp_path)
+    kept_slices.discard(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.published.slices import Device
+from testbed.errors import NothingToJudge
 from testbed.vocabulary import budgets
 from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.driver.returned_devices import wait_for_returned_devices
@@ -31,6 +32,10 @@ def test_a_device_that_a_claim_uses_is_still_a_device_of_the_driver(world: Calla
         assert driver.identity(device).literal == '"node-1-uuid-0"'
         assert driver.contradictions.nodes_with_too_few_devices == ()
         assert not here.returning_devices()
+        with pytest.raises(NothingToJudge, match=r"removes devices in use from its slices, such as .*/node-1/gpu-0"):
+            driver.published_while_in_use([device])
+        others = driver.devices_on("node-2")
+        assert driver.published_while_in_use(others) == others
     assert here.returning_devices() == {device}
     with pytest.raises(AssertionError):
         assert device in Driver(here).devices_on(device.pool)
