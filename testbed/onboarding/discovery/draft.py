@@ -49,7 +49,7 @@ def draft(observed: Observed, questions: Questions) -> Draft:
     # Tests request particular devices by their identity, also if containers show something else.
     identity = (probe and probe.identity) or next(iter(candidates), None)
     exempt = exemptions(samples, probe, observed.limits, questions)
-    devices = _devices(of, identity, samples)
+    devices = _devices(of, identity, samples, questions)
     spec: dict[str, Any] = {
         "driver": observed.driver,
         "version": pods.version,
@@ -82,21 +82,40 @@ def _reasons(observed: Observed, probe: ProbeFinding | None, exempt: Collection[
     return {key: text for key, text in reasons.items() if text}
 
 
-def _devices(classes: Classes, identity: IdentityCandidate | None, samples: Iterable[Sample]) -> dict[str, Any]:
+def _devices(
+    classes: Classes, identity: IdentityCandidate | None, samples: Iterable[Sample], questions: Questions
+) -> dict[str, Any]:
     found = identities.examples(classes.selected)
     examples = {"attribute": found.attribute, "capacity": found.capacity, "match": found.match}
     per_node = min((len(of) for node, of in by_node(classes.selected).items() if node), default=1)
-    only_one = any(each.count > 1 and each.refusal for each in samples) and per_node > 1
     section = {
         "classes": list(classes.ordinary),
         "belongTo": "" if any(each.node for each in classes.selected) else "network",
         "perNode": per_node if per_node > 1 else 0,
         "identity": {"attribute": identity.attribute, "scope": identity.scope} if identity else {},
-        "claim": {"counts": [1]} if only_one else {},
+        "claim": _claim(samples, max(len(of) for of in by_node(classes.selected).values()), questions),
         "examples": {key: value for key, value in examples.items() if value},
         "others": specials.others_section(classes) or {},
     }
     return {key: value for key, value in section.items() if value}
+
+
+def _claim(samples: Iterable[Sample], most: int, questions: Questions) -> dict[str, Any]:
+    """Return which claims the driver accepts, if it refused some: those with as many devices as in the pods that ran.
+
+    If it accepts one device and refuses several, that may be a fault, so the user is asked.
+    """
+    tried = [each for each in samples if each.count]
+    accepted = sorted({each.count for each in tried if each.devices and not each.refusal})
+    refused = [f"{each.count} devices: {each.refusal}" for each in tried if each.refusal]
+    if not accepted or not refused:
+        return {}
+    if accepted[0] == 1 and not questions.confirm(
+        "devices.claim",
+        f"Is a claim limited to {accepted[-1]} devices by the driver's documentation? Seen: {'; '.join(refused)}",
+    ):
+        return {}
+    return {"counts": "all" if accepted == [most] else accepted}
 
 
 def _nodes(pods: PodsFinding, nodes: Collection[Object], devices: Collection[PublishedDevice]) -> dict[str, Any]:

@@ -195,6 +195,12 @@ class _Initializer:
         world = world_on(self.testbed, driver_file)
         with self.progress.step(f"pods with and without devices of class {of.ordinary[0]} on {node}"):
             samples = take_samples(world, node, counts, of.selected)
+        if any(each.count == 1 and each.refusal for each in samples):
+            every = groups.get(node, 1)
+            with self.progress.step(
+                f"a pod with all {every} devices of {node}, because one with one device was refused"
+            ):
+                samples += take_samples(world, node, (every,), of.selected)
         with self.progress.step("pods that share a device"):
             limits = observe_limits(world, node)
         return replace(observed, samples=tuple(samples), limits=limits)

@@ -90,9 +90,19 @@ def test_what_no_cdi_file_has_is_an_exemption() -> None:
     assert gpu_draft(PLAIN, unreadable).spec.get("exempt") is None
 
 
-def test_a_driver_that_refuses_a_second_device_accepts_one() -> None:
+def test_a_driver_that_refuses_a_second_device_may_be_wrong() -> None:
     refused = Sample("node-1", 2, refusal="prepare failed: one device only")
-    assert gpu_draft(PLAIN, with_gpu(), refused).spec["devices"]["claim"] == {"counts": [1]}
+    questions = Questions()
+    assert "claim" not in gpu_draft(PLAIN, with_gpu(), refused, questions=questions).spec["devices"]
+    assert "Seen: 2 devices: prepare failed" in questions.open[0].text
+    confirmed = gpu_draft(PLAIN, with_gpu(), refused, questions=Questions(lambda *_: "yes"))
+    assert confirmed.spec["devices"]["claim"] == {"counts": [1]}
+
+
+def test_a_driver_that_refuses_one_device_accepts_all_of_a_node() -> None:
+    one, two = (Sample("node-1", count, refusal="prepare failed: all devices only") for count in (1, 2))
+    every = sample(*GPUS[:3], variables={"GPUS": "3"})
+    assert gpu_draft(PLAIN, one, two, every).spec["devices"]["claim"] == {"counts": "all"}
 
 
 def test_a_probe_that_was_not_found_is_asked_for(tmp_path: Path) -> None:
