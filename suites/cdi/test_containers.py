@@ -165,7 +165,7 @@ def test_no_cdi_file_is_left_when_the_pod_has_ended(scenario, node, kubelets):
     tier=E2E,
     exclusive=True,
     source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims",
-    features=("cdi", "configuration", "identity"),
+    features=("cdi", "configuration", "identity", "two-configurations"),
     gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
     given=("local",),
     needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),

@@ -166,7 +166,7 @@ def test_a_constraint_applies_to_the_chosen_alternative(scenario, driver):
     devices=2,
     source=DOCS,
     gates=("DRAPrioritizedList",),
-    features=("configuration",),
+    features=("configuration", "two-configurations"),
     given=("unshared", "unconfigured"),
     mutants=("no-env", "ignores-claim-config", "ignores-config-of-subrequests", "ignores-config-scope"),
     covers=("PL2", "PL4"),

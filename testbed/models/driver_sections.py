@@ -137,13 +137,13 @@ class Configuration(Strict):
 
     @model_validator(mode="after")
     def _check_that_it_can_be_judged(self) -> Configuration:
-        shown = {"command": self.command, "one": self.one, "other": self.other}
-        missing = [name for name, value in shown.items() if not value]
-        if missing and len(missing) < len(shown):
-            raise ValueError(f"has no {' and no '.join(missing)}; command, one and other are judged only together")
-        if missing and not self.invalid:
-            raise ValueError("has neither one and other nor invalid, so there is nothing to judge")
-        if missing and self.precedence:
+        if self.other and not self.one:
+            raise ValueError("has other, which requires one")
+        if bool(self.command) != bool(self.one):
+            raise ValueError("has only one of command and one; a configuration that a container shows needs both")
+        if not (self.one or self.invalid):
+            raise ValueError("has neither one nor invalid, so there is nothing to judge")
+        if self.precedence and not self.other:
             raise ValueError("has a precedence, which requires command, one and other")
         return self
 

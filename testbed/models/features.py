@@ -34,6 +34,7 @@ DERIVED: Mapping[str, str] = {
     "previous-release": "install.previous",
     "live-control": "control",
     "configuration": "configuration.one",
+    "two-configurations": "configuration.other",
     "configuration-precedence": "configuration.precedence",
     "invalid-configuration": "configuration.invalid",
     "sharing-rounds": "optional.capacity.uneven",

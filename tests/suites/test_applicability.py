@@ -137,6 +137,12 @@ def test_a_driver_that_cannot_share_a_claim_may_be_exempt() -> None:
     assert _with("features", "shared-claims") == shared - _NOT_SHARED.keys()
 
 
+def test_a_driver_with_one_configuration_is_judged_by_it() -> None:
+    uses_both = _ids(lambda entry: any("settings.other" in (MANIFESTS / name).read_text() for name in entry.manifests))
+    assert _with("features", "two-configurations") == uses_both
+    assert uses_both < _with("features", "configuration")
+
+
 def test_a_driver_without_admin_access_may_be_exempt() -> None:
     assert (
         _with("features", "admin-access") == _ids(lambda entry: "admin_scenario" in entry.source) - _about_exemptions()

@@ -45,12 +45,20 @@ def test_a_configuration_that_no_container_shows_is_judged_by_its_refusal(folder
     assert "configuration" not in found.features
 
 
+def test_one_configuration_is_enough(folder: Path) -> None:
+    found = load(folder, FULL + "  configuration: {command: [env], one: {parameters: {speed: 1}, shows: 'SPEED=1'}}\n")
+    assert "configuration" in found.features
+    assert not {"two-configurations", "invalid-configuration"} & found.features
+    assert "two-configurations" in load(folder, CONFIGURED).features
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("{command: [env]}", "has no one and no other; command, one and other are judged only together"),
-        ("{one: {parameters: {}, shows: a}}", "has no command and no other"),
-        ("{}", "has neither one and other nor invalid"),
+        ("{command: [env]}", "has only one of command and one"),
+        ("{one: {parameters: {}, shows: a}}", "has only one of command and one"),
+        ("{command: [env], other: {parameters: {}, shows: a}}", "has other, which requires one"),
+        ("{}", "has neither one nor invalid"),
         ("{precedence: claim, invalid: {parameters: {}, field: a}}", "has a precedence, which requires command, one"),
     ],
 )
