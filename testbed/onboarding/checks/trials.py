@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.drivers.published.identities import identity_of
 from testbed.errors import DriverFailed, TestbedError, WaitTimeout
 from testbed.kube.client import Object
 from testbed.models.driver.probe import Observation
@@ -24,6 +23,7 @@ from testbed.vocabulary.observing.observation import StateUnreachable
 from testbed.vocabulary.observing.prepare_errors import is_unknown_to_authorizer, read_prepare_error
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.device_metadata import devices_in
+from testbed.vocabulary.pods.identified_devices import by_identity
 from testbed.vocabulary.pods.probe_command import in_container
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
@@ -205,14 +205,7 @@ def _seen(scenario: Scenario, pod: str, probe: Observation) -> Seen:
 
 
 def _published(world: World, node: str, probe: Observation) -> frozenset[str]:
-    """Return what the probe can show of the devices that the slices have for this node."""
-    file = world.driver_file
-    devices = [
-        device
-        for each in world.slices()
-        if (each["spec"].get("nodeName") or node) == node
-        for device in each["spec"].get("devices") or ()
-    ]
-    if probe.shows_names:
-        return frozenset(str(each["name"]) for each in devices)
-    return frozenset(filter(None, (identity_of(each, file) for each in devices)))
+    """Return what the probe can show of the devices that slices have for this node, or had before a claim used them."""
+    world.slices()
+    usable = (each for each in world.record.newest.values() if each.is_usable_on(node))
+    return frozenset(by_identity(usable, world.driver_file, by_name=probe.shows_names))
