@@ -88,6 +88,26 @@ class CdiFileIsReplaced(Driver):
             write_atomically(path, json.dumps(spec).encode(), 0o644)
 
 
+class CdiFileIsCompletedLate(Driver):
+    """A variable with the UID of the claim is added to the CDI file only when the containers run."""
+
+    def prepare(self, ref: ClaimRef, caller: Caller = PATIENT) -> tuple[PreparedDevice, ...]:
+        """Prepare the claim, and complete its CDI file later."""
+        answer = super().prepare(ref, caller)
+        timer = threading.Timer(_SECONDS_UNTIL_CONTAINERS_RUN, self._complete, [ref.uid])
+        timer.daemon = True
+        timer.start()
+        return answer
+
+    def _complete(self, uid: str) -> None:
+        path = self._cdi.path(uid)
+        if path.exists():
+            spec = json.loads(path.read_bytes())
+            for device in spec["devices"]:
+                device["containerEdits"]["env"].append(f"FAKE_DRIVER_CLAIM={uid}")
+            write_atomically(path, json.dumps(spec).encode(), 0o644)
+
+
 class ReuseCdiNames(Driver):
     """Every claim gets the CDI IDs of the first claim on the node."""
 
@@ -165,6 +185,7 @@ ALL = (
     no_env_for_administrators,
     CdiFileIsLost,
     CdiFileIsReplaced,
+    CdiFileIsCompletedLate,
     ReuseCdiNames,
     CdiNamesOfDevices,
     CdiContentOfEachClaim,

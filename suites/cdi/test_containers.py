@@ -219,3 +219,29 @@ def test_a_cdi_id_has_no_content_of_one_claim(scenario, driver, node, kubelets):
     assert {each for each in before.keys() & after.keys() if before[each] != after[each]} == NONE
     assert before
     assert after
+
+
+@requirement(
+    "CDI-010",
+    "A container must see the variables, mounts and device nodes that the CDI devices of its own claim define, "
+    "also if an earlier claim had the same device.",
+    level=MUST,
+    tier=E2E,
+    exclusive=True,
+    source="k8s.io/dynamic-resource-allocation: kubeletplugin/draplugin.go, DRAPlugin.PrepareResourceClaims: false cache hits",
+    features=("cdi", "identity"),
+    gates=("KubeletPodResourcesDynamicResources", "KubeletPodResourcesGet"),
+    given=("local",),
+    needs=(Capability.DRIVER_SOCKET, Capability.RUN_ON_NODE),
+    mutants=("cdi-file-is-completed-late",),
+    counts=(1,),
+)
+def test_a_container_sees_the_cdi_content_of_its_own_claim(scenario, driver, node, kubelets):
+    wanted = driver.identity(max(driver.devices_on(node)))
+    scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
+    scenario.pod("first").should_run().delete().should_be_gone()
+
+    scenario.apply("basic/chosen-device.yaml", name="second", wanted=wanted)
+    second = scenario.pod("second").should_run().should_stay_running()
+
+    assert second.container("workload").environment >= kubelets.cdi_edits(second)

@@ -69,6 +69,16 @@ def definitions(text: str) -> dict[str, str]:
         raise Unreadable(f"it does not match the CDI schema: {wrong}") from wrong
 
 
+def edits(definition: str) -> tuple[set[str], set[str]]:
+    """Return the variables (NAME=VALUE) and the paths of mounts and device nodes that a definition adds to containers."""
+    device, common = json.loads(definition)
+    parts = [part for part in (device.get("containerEdits"), common) if part]
+    variables = {str(each) for part in parts for each in part.get("env") or ()}
+    mounts = {str(each["containerPath"]) for part in parts for each in part.get("mounts") or ()}
+    nodes = {str(each["path"]) for part in parts for each in part.get("deviceNodes") or ()}
+    return variables, {path.rstrip("/") for path in mounts | nodes}
+
+
 def explain_unresolvable(ids: Iterable[str], files: Mapping[str, str], node: str) -> str:
     """Explain with the CDI files on a node why a container runtime could not resolve some IDs. `files` are texts by path.
 

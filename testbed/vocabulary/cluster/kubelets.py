@@ -20,6 +20,7 @@ from testbed.vocabulary.cluster.cdi_files import read_cdi_files
 from testbed.vocabulary.cluster.cdi_specs import CdiEntry, Unreadable
 from testbed.vocabulary.observing.observation import Diagnosis
 from testbed.vocabulary.observing.queries import eventually_or_explain
+from testbed.vocabulary.pods.container import with_digest
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import World
 from testbed.waiting import NotYet
@@ -114,6 +115,20 @@ class Kubelets:
             unread = "".join(f"\n  last seen: {path} is unreadable: {why}" for path, why in sorted(broken.items()))
             raise DriverFailed(f"no CDI file on {pod.node} defines {', '.join(missing)} of pod {pod.name}{unread}")
         return {each: defined[each] for each in sorted(ids)}
+
+    def cdi_edits(self, pod: Pod) -> CheckedSet[str]:
+        """Return what the CDI IDs of a pod's claims add to its containers, as Container.environment shows it.
+
+        A variable that several IDs define differently is left out: only one value can be seen. NothingToJudge if nothing is left.
+        """
+        found = [cdi_specs.edits(each) for each in self.cdi_definitions(pod).values()]
+        variables = frozenset[str]().union(*(each for each, _ in found))
+        names = [each.partition("=")[0] for each in variables]
+        clear = {with_digest(each) for each in variables if names.count(each.partition("=")[0]) == 1}
+        everything = CheckedSet(clear.union(*(paths for _, paths in found)))
+        if not everything:
+            raise NothingToJudge("the CDI IDs of the claim add no variable, mount or device node")
+        return everything
 
     def should_have_cdi_content(self, node: str, wanted: frozenset[CdiEntry]) -> None:
         """Wait until a node has exactly these CDI files, with the same definitions."""

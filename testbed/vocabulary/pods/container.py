@@ -152,7 +152,7 @@ class Container:
         """
         variables, _, paths = self._output(("sh", "-c", _PRINT_ENVIRONMENT)).partition("\n\n")
         others = [line for line in variables.split("\n") if not line.startswith("HOSTNAME=")]
-        return CheckedSet((*map(_with_digest, others), *paths.splitlines()))
+        return CheckedSet((*map(with_digest, others), *paths.splitlines()))
 
     def additions_to(self, plain: Container) -> CheckedSet[str]:
         """Return what the environment has and that of a container without claims lacks; NothingToJudge if that is nothing."""
@@ -325,7 +325,7 @@ class Container:
         return known_devices(self.pod.world, self.pod.node, claims, shown, by_name=probe.shows_names)
 
 
-def _with_digest(variable: str) -> str:
+def with_digest(variable: str) -> str:
     """Return the variable with a digest for its value."""
     name, _, value = variable.partition("=")
     return f"{name}={hashlib.blake2b(value.encode(), key=_KEY, digest_size=6).hexdigest()}"

@@ -52,6 +52,14 @@ def test_cdi_file_is_replaced(mutant: StartMutant, fake_api: FakeApi, monkeypatc
     assert driver.cdi_files == []
 
 
+def test_cdi_file_is_completed_late(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdi, "_SECONDS_UNTIL_CONTAINERS_RUN", 0.2)
+    driver, claim = mutant("cdi-file-is-completed-late"), fake_api.claim()
+    driver.prepare(claim)
+    assert f"FAKE_DRIVER_CLAIM={claim['uid']}" not in driver.env
+    fake_api.wait_until(lambda: f"FAKE_DRIVER_CLAIM={claim['uid']}" in driver.env)
+
+
 @pytest.mark.parametrize(("name", "is_same"), [("", False), ("reuse-cdi-names", True)])
 def test_reuse_cdi_names(mutant: StartMutant, fake_api: FakeApi, name: str, is_same: bool) -> None:
     driver = mutant(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from testbed.vocabulary.checked_sets import NONE
 from testbed.vocabulary.cluster.cdi_specs import CdiEntry
 from testbed.vocabulary.cluster.kubelets import Kubelets, value
 from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.container import with_digest
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.world import World
 from tests.fakes.cluster import DRIVER
@@ -202,6 +204,23 @@ def test_the_definitions_of_a_pods_cdi_ids(kubelets: Kubelets, cdi: Path) -> Non
     (cdi / "one.json").write_text(edits % '{"env": ["A=2"]}')
     after = kubelets.cdi_definitions(pod)
     assert before | after != after | before
+
+
+def test_what_the_cdi_ids_of_a_pod_add_to_its_containers(kubelets: Kubelets, cdi: Path) -> None:
+    pod = Pod(kubelets.world, "here", "p")
+    spec: Any = {"kind": "d.example/device", "devices": [{"name": "a"}]}
+    (cdi / "one.json").write_text(json.dumps(spec))
+    with pytest.raises(NothingToJudge, match="add no variable, mount or device node"):
+        kubelets.cdi_edits(pod)
+
+    spec["containerEdits"] = {"env": ["A=1", "B=2"]}
+    spec["devices"][0]["containerEdits"] = {
+        "env": ["A=2"],
+        "mounts": [{"hostPath": "/x", "containerPath": "/opt/x/"}],
+        "deviceNodes": [{"path": "/dev/x"}],
+    }
+    (cdi / "one.json").write_text(json.dumps(spec))
+    assert kubelets.cdi_edits(pod) == {with_digest("B=2"), "/opt/x", "/dev/x"}
 
 
 def test_the_cdi_ids_that_two_claims_have_in_common(kubelets: Kubelets, lister: Lister) -> None:
