@@ -186,7 +186,7 @@ def _with_diagnosis(kube: Kube, driver_file: DriverFile, late: WaitTimeout) -> D
     pods = driver_pods(kube, driver_file)
     unready = [pod for pod in pods if unready_reason(pod)]
     crashes = [crash for pod in unready for crash in find_crashes(pod)]
-    logs = [lines for pod in unready or pods if (lines := _log_tail(kube, driver_file, pod))]
+    logs = [lines for pod in unready or pods if (lines := log_tail(kube, driver_file, pod))]
     seen = "\n".join([late.last_seen, *(f"  {crash}" for crash in crashes)])
     text = "\n".join([seen, *logs])
     if any(crash.by_process for crash in crashes):
@@ -200,7 +200,7 @@ def _failed(late: WaitTimeout, text: str, hint: str) -> DriverFailed:
     return DriverFailed(f"{late.waited_for} did not become ready ({late.budget})\n  last seen: {text}", hint=hint)
 
 
-def _log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
+def log_tail(kube: Kube, driver_file: DriverFile, pod: Object) -> str:
     """Return the last lines of the log of the container that the pod waits for; '' if it has none."""
     name, container = pod["metadata"]["name"], _awaited_container(pod, driver_file.pods.container)
     restarted = any(

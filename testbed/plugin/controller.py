@@ -24,6 +24,7 @@ from testbed.conformance.verdicts import Attempt, needs_another_attempt
 from testbed.errors import TestbedError
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Subject, Tier, Verdict
+from testbed.plugin.canaries.first_claims import FirstClaims
 from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
 from testbed.plugin.finished_tests import FinishedTest, explain_interruption, fact_of, summarize
 from testbed.plugin.running_tests import RunningTests
@@ -37,9 +38,16 @@ _TESTS_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.
 class Controller:
     """The hooks of pytest's main process."""
 
-    def __init__(self, context: RunContext, config: pytest.Config, worker_key: str, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        config: pytest.Config,
+        worker_key: str,
+        surroundings: Surroundings,
+        first_claims: FirstClaims,
+    ) -> None:
         self.context, self.config, self.worker_key = context, config, worker_key
-        self._surroundings = surroundings
+        self._surroundings, self._first_claims = surroundings, first_claims
         self._session: pytest.Session | None = None
         self.log = EventLog(context.request.report)
         self.report: DriverConformanceReport | None = None
@@ -52,7 +60,7 @@ class Controller:
         self._about_cluster: set[str] = set()
         self._attempts: dict[str, list[Attempt]] = {}
         self._beside = RunningTests()
-        self._repeats = self._may_repeat = not (config.option.maxfail or config.getoption("usepdb"))
+        self._repeats = self._may_repeat = self._may_block = not (config.option.maxfail or config.getoption("usepdb"))
         self._open: set[str] = set()
         self._deselected: list[str] = []
         self._collected: list[str] | None = None
@@ -273,6 +281,8 @@ class Controller:
             verdict = Verdict.FAIL if interruption.by_driver else Verdict.ERROR
             message = explain_interruption(interruption, done.message)
             done = replace(done, verdict=verdict, message=message, evidence=done.evidence or f"evidence/{requirement}")
+        elif is_examined:
+            done = self._blocked_by_first_claims(requirement, done)
         component = interruption.component if interruption else ""
         self._attempts.setdefault(test, []).append(Attempt(done.verdict, component))
         is_stopped = interruption is not None and not interruption.is_repaired
@@ -314,6 +324,19 @@ class Controller:
                 lost_api_server=done.lost_api_server,
             )
         )
+
+    def _blocked_by_first_claims(self, requirement: str, done: FinishedTest) -> FinishedTest:
+        """Return a failed test with what is known if the driver can prepare no claim at all: only the first such test fails."""
+        needs_claims = requirement in self._repeatable | self._disruptive
+        if done.verdict not in _EXAMINED or not needs_claims or not self._may_block:
+            return done
+        if self._first_claims.found:
+            return replace(done, verdict=Verdict.BLOCKED, message=str(self._first_claims.found))
+        seen = self._first_claims.try_after(requirement)
+        if seen:
+            self._may_repeat = self._repeats = False
+            return replace(done, message=f"{done.message}\n  {seen}")
+        return done
 
     def _stop(self, why: str) -> None:
         """End the session, because the cluster is broken and cannot be repaired. xdist's main loop has its own switch."""

@@ -20,6 +20,7 @@ from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import serial_tests
 from testbed.plugin.assertion_text import FailedComparison
+from testbed.plugin.canaries import first_claims
 from testbed.plugin.failure_text import debugging_hints, failure_text, scenarios_of
 from testbed.plugin.markers import requirement_of_item
 from testbed.redaction import redactor
@@ -28,6 +29,7 @@ from testbed.vocabulary.pods.probe_results import explain_comparison
 from testbed.vocabulary.scenario import Scenario
 from testbed.vocabulary.world import World
 
+_NEED_CLAIMS = (Tier.E2E, Tier.DISRUPTIVE)
 _TIMEOUT = 300.0  # seconds for one test: longer than all its budgets, so that only a hanging harness exceeds it
 
 
@@ -53,9 +55,12 @@ class Judge:
                 self._prepare(item, requirement)
 
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Block all tests after one that found nodes under pressure: their pods would not start either."""
+        """Block tests whose pods would not start either: the nodes are under pressure, or the driver can prepare no claim."""
         if self._pressure and requirement_of_item(item):
             raise Blocked(f"an earlier test found nodes that accept no pods\n  {self._pressure}")
+        requirement = requirement_of_item(item)
+        if requirement and requirement.tier in _NEED_CLAIMS:
+            first_claims.block_if_nothing_is_prepared(self.context.request.report)
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
         """Explain a failed comparison of devices. pytest shortens the lines, so they are kept for the report."""

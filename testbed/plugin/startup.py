@@ -19,7 +19,9 @@ from testbed.drivers.missing import find_missing
 from testbed.drivers.published import kept_slices
 from testbed.errors import TestbedError, UsageError
 from testbed.models.driver_file import load_driver_file
+from testbed.onboarding.checks.all_checks import world_on
 from testbed.plugin import first_devices, fixtures, serial_tests
+from testbed.plugin.canaries import first_claims
 from testbed.plugin.canaries.surroundings import Surroundings
 from testbed.plugin.controller import Controller
 from testbed.plugin.decision import context_of
@@ -29,6 +31,7 @@ from testbed.plugin.request import check_settings
 from testbed.plugin.second_interrupt import SecondInterrupt
 from testbed.progress import Progress
 from testbed.redaction import redactor
+from testbed.vocabulary.world import World
 from testbed.waiting import set_patience
 
 WORKER_KEY = "dra_testbed"
@@ -68,7 +71,9 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
         load_driver_file(context.driver_file),
         f"{context.session}-canary",
     )
-    controller = Controller(context, config, WORKER_KEY, surroundings)
+    first_claims.discard(context.request.report)
+    claims = first_claims.FirstClaims(lambda: _world_of_controller(context), context.request.report)
+    controller = Controller(context, config, WORKER_KEY, surroundings, claims)
     controller.missing = config.stash[_NOTES]
     config.pluginmanager.register(controller, "dra-testbed-controller")
     config.pluginmanager.register(SecondInterrupt(config), "dra-testbed-second-interrupt")
@@ -80,6 +85,11 @@ def _register_controller(config: pytest.Config, context: RunContext) -> None:
     config.pluginmanager.register(serial, "dra-testbed-serial-tests")
     clearing = OrphanCleanup(lambda: bringup.attach(context.request.testbed), context.session)
     config.pluginmanager.register(clearing, "dra-testbed-orphan-cleanup")
+
+
+def _world_of_controller(context: RunContext) -> World:
+    testbed = bringup.attach(context.request.testbed)
+    return world_on(testbed, load_driver_file(context.driver_file), f"{context.session}-first-claims")
 
 
 def _send_one_test_at_a_time(config: pytest.Config) -> None:
