@@ -81,6 +81,10 @@ class Account:
         resources in `writing`, neither there nor in the driver's namespace.
         """
         if not self.allowed(*_NEEDED):  # every action is refused to an account without permissions
+            if self._own:
+                raise NothingToJudge(
+                    f"the driver works, although {_user(self.pod)} may neither {' nor '.join(_NEEDED)}"
+                )
             raise DriverFailed(
                 f"expected {_user(self.pod)} to be allowed to {' or '.join(_NEEDED)}",
                 hint="is this the account of the driver? check spec.pods of the driver file",

@@ -54,9 +54,11 @@ class Kubelets:
         return _devices(self._get(pod))
 
     def list_shares(self, pod: Pod) -> CheckedSet[str]:
-        """Return the share IDs of a pod's devices from PodResources List."""
-        entry = self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()
-        return CheckedSet(device.share_id for device in _allocated(entry) if device.share_id)
+        """Return the share IDs of a pod's devices from PodResources List; NothingToJudge if the driver names no devices in its answers."""
+        found = list(_allocated(self._entry(pod, pod.node) or podresources_v1_pb2.PodResources()))
+        if not found:
+            raise NothingToJudge("the driver names no devices in its answer to NodePrepareResources")
+        return CheckedSet(device.share_id for device in found if device.share_id)
 
     def cdi_ids(self, pod: Pod) -> CheckedSet[str]:
         """Return the CDI IDs of all devices of a pod's claims from PodResources Get."""

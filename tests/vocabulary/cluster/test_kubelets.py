@@ -129,6 +129,15 @@ def test_the_shares_of_a_pod_are_listed(kubelets: Kubelets, lister: Lister) -> N
     assert kubelets.list_shares(Pod(kubelets.world, "here", "p")) == {"one", "other"}
 
 
+def test_a_driver_that_names_no_devices_has_no_shares(kubelets: Kubelets, lister: Lister) -> None:
+    for container in lister.pods[0].containers:
+        del container.dynamic_resources[0].claim_resources[:]
+    pod = Pod(kubelets.world, "here", "p")
+    assert kubelets.list_claims(pod) == {"c": NONE}
+    with pytest.raises(NothingToJudge, match="names no devices in its answer"):
+        kubelets.list_shares(pod)
+
+
 def test_a_pod_without_claims_is_listed_too(kubelets: Kubelets, lister: Lister) -> None:
     plain = Pod(kubelets.world, "here", "plain")
     assert not kubelets.lists(plain)
