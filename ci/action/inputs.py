@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-FLAGS = ("driver", "provider", "kubernetes", "nodes", "config", "kubeconfig")
+FLAGS = ("provider", "kubernetes", "nodes", "config", "kubeconfig")
 
 
 def given(name: str) -> str:
@@ -23,8 +23,9 @@ def report() -> Path:
 def run_arguments() -> list[str]:
     """Return the arguments of `dra-testbed run`."""
     flags = [f"--{name}={given(name)}" for name in FLAGS if given(name)]
+    drivers = [f"--driver={each.strip()}" for each in given("driver").splitlines() if each.strip()]
     tiers = [f"--tier={tier}" for tier in re.split(r"[\s,]+", given("tier")) if tier]
-    return [*flags, *tiers, f"--report={report()}", *shlex.split(given("arguments"))]
+    return [*drivers, *flags, *tiers, f"--report={report()}", *shlex.split(given("arguments"))]
 
 
 def installed(program: str) -> str:

@@ -66,6 +66,12 @@ def check_needs(provider_name: str, drivers: Collection[DriverFile]) -> None:
                 f"spec.needs: driver {each.name} needs {' and '.join(missing)}, which nodes of provider {provider_name} do not offer",
                 hint="use a cluster that does: --provider existing",
             )
+        if each.install and each.install.process and "host-files" not in offered:
+            raise UsageError(
+                f"spec.install.process: driver {each.name} runs as a process of this host's files, which nodes of provider {provider_name} "
+                "do not have",
+                hint="--provider local; or put the program into an image, and use spec.install.manifests",
+            )
 
 
 def _check_hardware(config: TestbedConfig, drivers: Collection[DriverFile]) -> None:

@@ -37,6 +37,14 @@ driver = click.option(
     metavar="NAME|FILE|none",
     help="The driver to install and judge. Companions in its driver file are installed, but not judged. [default: fake-gpu, with fake-nic]",
 )
+drivers = click.option(
+    "--driver",
+    "drivers",
+    metavar="NAME|FILE|none",
+    multiple=True,
+    help="The driver to install and judge, with companions that are not judged. Repeatable: the first one installs all, each is judged. "
+    "[default: fake-gpu, with fake-nic]",
+)
 patience = click.option(
     "--patience", type=click.FloatRange(0.1, 100), default=1.0, help="Multiply every timeout, for slow machines."
 )

@@ -19,6 +19,7 @@ from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import FailOn, Keep, RunRequest, run_request
 from testbed.progress import Progress
 from testbed.reporting import earlier_report, terminal
+from testbed.runs import several
 from testbed.runs.dry_run import RunPlan, plan_run
 from testbed.runs.execution import execute, target
 
@@ -36,7 +37,7 @@ class _Workers(click.IntRange):
 @click.command()
 @click.option("--testbed", metavar="NAME", help="A testbed that is up. Without it, one is made for the run.")
 @options.testbed
-@options.driver
+@options.drivers
 @click.option(
     "--tier",
     "tiers",
@@ -85,23 +86,43 @@ class _Workers(click.IntRange):
 @options.patience
 @click.option("--plan", is_flag=True, help="Show which requirements would be judged and which not; change nothing.")
 @options.output_format
-def run(plan: bool, output: str, **flags: Any) -> None:
+def run(output: str, **flags: Any) -> None:
     """Judge a driver: make a testbed, run the suites, print a verdict, write a report folder, remove the testbed."""
+    plan = flags["plan"]
     if output == "json" and not plan:
         raise UsageError("-o json is for --plan", hint="the report of a run is report.yaml in its report folder")
-    request = _request(flags)
+    requests = _requests(flags)
     if flags["failed"]:
-        _compare_driver(flags["failed"], request)
+        _compare_driver(flags["failed"], requests[0])
     if plan:
-        _print_plan(plan_run(request), output)
+        _print_plan(plan_run(requests[0]), output)
         return
-    raise SystemExit(execute(request))
+    raise SystemExit(execute(*requests))
 
 
 def configured(words: Sequence[str]) -> TestbedConfig:
     """Return the configuration of the testbed that `run` with these words would make."""
-    given = run.make_context("run", list(words)).params
-    return options.configuration(_of_testbed({name: given[name] for name in given if name not in ("plan", "output")}))
+    given = _of_first(run.make_context("run", list(words)).params)
+    return options.configuration(_of_testbed({name: given[name] for name in given if name != "output"}))
+
+
+def _of_first(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags with the first of the drivers alone: the one that a new testbed installs."""
+    drivers = flags["drivers"]
+    return {**{name: flags[name] for name in flags if name != "drivers"}, "driver": drivers[0] if drivers else None}
+
+
+def _requests(flags: Mapping[str, Any]) -> list[RunRequest]:
+    """Return a request for each driver. With several, each has a report folder of its own in that of the run."""
+    first = _request(_of_first(flags))
+    drivers = flags["drivers"][1:]
+    if not drivers:
+        return [first]
+    if flags["failed"] or flags["plan"]:
+        raise UsageError("--failed and --plan are for one driver", hint="name one --driver")
+    again = {name: value for name, value in _of_first(flags).items() if name in RunRequest.model_fields}
+    again |= {"profile": first.profile, "testbed": first.testbed, "failed": ()}
+    return several.with_report_folders([first, *(run_request({**again, "driver": each}) for each in drivers)])
 
 
 def _request(flags: Mapping[str, Any]) -> RunRequest:
@@ -130,7 +151,8 @@ def _compare_driver(report: Path, request: RunRequest) -> None:
 
 def _of_testbed(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flags that describe a new testbed."""
-    return {name: value for name, value in flags.items() if name not in RunRequest.model_fields or name == "driver"}
+    of_run = RunRequest.model_fields.keys() - {"driver"} | {"plan"}
+    return {name: value for name, value in flags.items() if name not in of_run}
 
 
 def _new_testbed(flags: Mapping[str, Any]) -> TestbedConfig:

@@ -29,6 +29,7 @@ GIVEN: Mapping[str, str] = {
     "unshared": "a device is allocated to one claim at a time",
     "unconfigured": "a claim needs no configuration",
     "alone": "a claim needs no devices of other classes",
+    "rights": "the driver has the rights that its manifests grant it",
 }
 Count = int | Literal["all"]
 

@@ -21,6 +21,7 @@ _DECLARED = {
     "unshared": "ordinary devices that several claims can share (spec.optional.capacity.class)",
     "unconfigured": "that each claim needs configuration (spec.devices.claim.configuration)",
     "alone": "that each claim needs devices of other classes (spec.devices.claim.with)",
+    "rights": "a process, which has the rights of an administrator (spec.install.process)",
 }
 
 
@@ -177,8 +178,14 @@ def _short(requirement: Requirement, facts: Facts) -> str:
 def _not_given(requirement: Requirement, facts: Facts) -> str:
     """Return which declaration of the driver file contradicts an assumption of the requirement about devices; '' if none does."""
     return "; ".join(
-        f"the driver file declares {_DECLARED[word]}" for word in requirement.given if word not in facts.given
+        f"the driver file declares {_DECLARED[word]}"
+        for word in (*requirement.given, *_implied(requirement))
+        if word not in facts.given
     )
+
+
+def _implied(requirement: Requirement) -> tuple[str, ...]:
+    return ("rights",) if Capability.ACT_AS_DRIVER in requirement.needs else ()
 
 
 def _not_in_shape(requirement: Requirement, claim: ClaimShape) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from testbed.drivers.manifests.processes import ENTER_NODE
 from testbed.drivers.ready import driver_pods
 from testbed.errors import TestbedError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
@@ -23,7 +24,8 @@ def run_control(kube: Kube, driver_file: DriverFile, node: str, arguments: Seque
     pod = _pods(kube, driver_file).get(node)
     if pod is None:
         raise TestbedError(f"no pod of driver {driver_file.name} runs on {node}", hint="dra-testbed status")
-    command = [*_command(driver_file), *arguments]
+    is_process = driver_file.install and driver_file.install.process
+    command = [*(ENTER_NODE if is_process else ()), *_command(driver_file), *arguments]
     done = kube.exec_unchecked(driver_file.pods.namespace, pod, command, container=driver_file.pods.container)
     if done.code == _REFUSED:
         raise UsageError(f"{node}: {_last_line(done.stderr)}")

@@ -80,7 +80,7 @@ class DriverSpec(Strict):
         (),
         description="Driver files of drivers that are installed with this one and not judged. Their companions are ignored.",
     )
-    pods: Pods
+    pods: Pods | None = Field(None, description="How to find the driver's pods. Required, unless install has process.")
     nodes: Nodes = Nodes()
     devices: Devices
     probe: Probe
@@ -100,6 +100,15 @@ class DriverSpec(Strict):
         for key, probe in {"probe": self.probe, "probe.without": self.probe.without}.items():
             if probe and probe.shows_ids and not self.devices.identity:
                 raise ValueError(f"has a group id in {key}, but no devices.identity to compare it with")
+        return self
+
+    @model_validator(mode="after")
+    def _has_pods_unless_it_is_a_process(self) -> DriverSpec:
+        process = self.install and self.install.process
+        if process and self.pods:
+            raise ValueError("has install.process, so pods has no effect; remove it")
+        if not process and not self.pods:
+            raise ValueError("has no pods, but must say how to find the driver's pods: namespace, selector, container")
         return self
 
     @model_validator(mode="after")
@@ -181,8 +190,8 @@ class DriverFile(Strict):
 
     @property
     def pods(self) -> Pods:
-        """Return how to find the driver's pods."""
-        return self.spec.pods
+        """Return how to find the driver's pods. Those of a process are made by dra-testbed."""
+        return self.spec.pods or _pods_of_process(self.driver)
 
     @property
     def nodes(self) -> Nodes:
@@ -266,6 +275,7 @@ class DriverFile(Strict):
             "unshared": not self.are_devices_shared,
             "unconfigured": self.devices.claim.configuration == "optional",
             "alone": not self.devices.claim.with_,
+            "rights": not (self.install and self.install.process),
         }
         return frozenset(word for word, holds in assumptions.items() if holds)
 
@@ -284,6 +294,11 @@ class DriverFile(Strict):
         """Return the patterns of the lines that show devices and settings in a container."""
         settings = self.spec.configuration.settings if self.spec.configuration else {}
         return (self.spec.probe.pattern, *(each.shows for each in settings.values()))
+
+
+def _pods_of_process(driver: str) -> Pods:
+    name = f"process-{driver.replace('.', '-')}"[:63].rstrip("-")
+    return Pods(namespace=name, selector=f"app={name}", container="driver")
 
 
 def load_driver_file(path: Path) -> DriverFile:

@@ -277,3 +277,6 @@ class RunsProcesses(Protocol):
 
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
         """Start a long-running program on a node, without an image; it ends with the node."""
+
+    def copy_to_node(self, node: str, source: Path, target: str) -> None:
+        """Copy a file of this host to a path on a node. It keeps its permissions."""

@@ -86,7 +86,10 @@ def broken(code: int | None, log: str, *, kept: str = "") -> str:
 
 
 def page_of_folder(folder: Path, *, code: int | None = None, log: str = "") -> str:
-    """Return the page for a report folder, even if it has only the events of a killed run."""
+    """Return the page for a report folder, even if it has only the events of a killed run; or the pages of several drivers in it."""
+    several = sorted(each.parent for each in folder.glob(f"*/{events.FILE}"))
+    if several and not (folder / events.FILE).exists():
+        return "\n".join(page_of_folder(each, code=code, log=log) for each in several)
     with contextlib.suppress(TestbedError, ValueError, KeyError):  # no events, or events that are not a report
         found = events.read(folder)
         if events.suites_began(found):

@@ -161,6 +161,28 @@ def test_every_input_becomes_an_argument_of_the_run(host: Host, runner: Runner) 
     ]  # fmt: skip
 
 
+def test_several_drivers_have_the_worst_verdict_and_a_summary_each(host: Host, runner: Runner) -> None:
+    host.has_testbed("pass", 0)
+    runner.judge({"provider": "kind", "report": "one"})
+    host.has_testbed("fail", 1)
+    runner.judge({"provider": "kind", "report": "two"})
+    made = runner.workspace
+    host.has(
+        "dra-testbed",
+        f"""
+printf '%s\\n' "$@" >{host.notes}/argv
+mkdir {made}/both; cp -r {made}/one {made}/both/gpu; cp -r {made}/two {made}/both/nic; exit 1""",
+    )
+    judged = runner.judge({"provider": "kind", "driver": "gpu.yaml\n nic.yaml\n", "report": "both"})
+    summary = runner.summarize(judged)
+
+    assert host.argv()[:3] == ["run", "--driver=gpu.yaml", "--driver=nic.yaml"]
+    assert (judged.code, judged.outputs["verdict"]) == (1, "failed")
+    assert "## ✅ gpu.example is conformant" in summary
+    assert "## ❌ gpu.example is failed" in summary
+    assert runner.judge({"provider": "kind", "report": "both"}).outputs["verdict"] == "none"
+
+
 def test_inputs_are_never_run_by_a_shell(host: Host, runner: Runner) -> None:
     host.has_testbed("pass", 0)
     runner.judge({

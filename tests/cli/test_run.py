@@ -17,7 +17,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import RunRequest
-from testbed.runs import pytest_process
+from testbed.runs import execution, pytest_process
 from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
 
@@ -31,6 +31,7 @@ class Stage:
         self.done: list[str] = []
         self.asked: list[RunRequest] = []
         self.verdict = "pass"
+        self.verdicts: list[str] = []
         self.failure: BaseException | None = None
         self.trouble: BaseException | None = None
 
@@ -55,7 +56,7 @@ class Stage:
         self.asked.append(request)
         if self.failure:
             raise self.failure
-        return _report(self.verdict)
+        return _report(self.verdicts.pop(0) if self.verdicts else self.verdict)
 
 
 def _report(verdict: str) -> DriverConformanceReport:
@@ -133,6 +134,55 @@ def test_keep_decides_if_the_testbed_stays(stage: Stage, keep: str, verdict: str
     stage.verdict = verdict
     run(["run", "--keep", keep])
     assert stage.done == done
+
+
+_BOTH = ["--driver", "fake-gpu", "--driver", "fake-nic"]
+
+
+@pytest.fixture
+def two_drivers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Let the second driver be ready at once: the fake cluster has only the first one."""
+    for name in ("wait_ready", "refuse_wrong_names"):
+        monkeypatch.setattr(execution, name, lambda *_: None)
+    return stage
+
+
+def test_several_drivers_are_installed_once_and_judged_in_folders_of_their_own(
+    two_drivers: Stage, tmp_path: Path
+) -> None:
+    assert run(["run", *_BOTH, "--report", "out", "--nodes", "1"]) == 0
+    assert two_drivers.done == ["up", "down"]
+    first, second = two_drivers.asked
+    assert first.new_testbed
+    assert first.new_testbed.driver == first.driver
+    assert (second.testbed, second.new_testbed, second.profile) == (first.testbed, None, "core")
+    assert [each.report for each in two_drivers.asked] == [tmp_path / "out/fake-gpu", tmp_path / "out/fake-nic"]
+    assert [each.driver and each.driver.name for each in two_drivers.asked] == ["fake-gpu.yaml", "fake-nic.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"), [(["pass", "fail"], 1), (["fail", "error"], 1), (["error", "pass"], 3), (["pass", "pass"], 0)]
+)
+def test_the_worst_result_of_several_drivers_decides(two_drivers: Stage, verdicts: list[str], code: int) -> None:
+    two_drivers.verdicts = verdicts
+    assert run(["run", *_BOTH, "--testbed", "mine"]) == code
+    assert len(two_drivers.asked) == 2
+
+
+def test_no_further_driver_is_judged_after_an_interrupt(two_drivers: Stage) -> None:
+    two_drivers.verdict = "none"
+    assert run(["run", *_BOTH]) == 4
+    assert len(two_drivers.asked) == 1
+
+
+def test_a_further_driver_file_that_installs_its_driver_is_refused(
+    two_drivers: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "--driver", "fake-nic", "--driver", "fake-gpu"]) == 2
+    assert "driver file fake-gpu installs its driver, but only the first" in capsys.readouterr().err
+    assert run(["run", "--driver", "fake-gpu", "--driver", "fake-gpu"]) == 2
+    assert "two driver files have the name fake-gpu" in capsys.readouterr().err
+    assert two_drivers.done == []
 
 
 def test_an_existing_testbed_is_used_and_not_removed(stage: Stage) -> None:

@@ -222,3 +222,10 @@ def test_a_requirement_whose_claims_the_driver_does_not_accept_is_not_applicable
     choice = choose(_requirement(**facts), replace(FACTS, claim=claim))
     assert choice.reason.endswith(reason)
     assert choice.verdict is (Verdict.NOT_APPLICABLE if reason else None)
+
+
+def test_the_rights_of_a_process_are_not_judged() -> None:
+    process = replace(FACTS, given=frozenset({*GIVEN} - {"rights"}))
+    spared = choose(_requirement(needs=(Capability.ACT_AS_DRIVER,)), process)
+    assert spared.verdict is Verdict.NOT_APPLICABLE
+    assert "which has the rights of an administrator (spec.install.process)" in spared.reason

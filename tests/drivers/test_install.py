@@ -172,6 +172,8 @@ def test_a_mutant_differs_only_in_its_fault() -> None:
     path = cluster.driver_path()
     for kube, file in ((right, path), (wrong, path.parent / "mutants" / "fake-gpu-shares-one-device.yaml")):
         install(kube, load_driver_file(file), OWNER, image="i")  # type: ignore[arg-type]  # the fake
+        for each in kube.objects.values():
+            del each["metadata"]["uid"]
     differing = [key for key in right.objects if right.objects[key] != wrong.objects[key]]
     assert right.objects.keys() == wrong.objects.keys()
     assert [key[0] for key in differing] == ["DaemonSet"]

@@ -39,6 +39,8 @@ def test_every_key_has_a_meaning() -> None:
 def test_examples_are_valid_and_contain_their_key(key: str) -> None:
     example = yaml.load(page.examples()[key], Loader=yaml.BaseLoader)
     given = {**SMALLEST, **_typed(page.examples()[key])}
+    if key.startswith("spec.install.process"):  # its pods are made by dra-testbed
+        del given["pods"]
     DriverSpec.model_validate_json(json.dumps(given, default=str))
     for part in key.split(".")[1:]:
         inner = example[0] if isinstance(example, list) else example

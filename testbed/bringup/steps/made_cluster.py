@@ -18,8 +18,9 @@ from testbed.drivers.install import manifests
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.models.config import TestbedConfig
+from testbed.models.driver.install import Install
 from testbed.progress import Progress
-from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage
+from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage, RunsProcesses
 from testbed.state_files import DamagedState
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -92,10 +93,9 @@ class MadeClusterProcedure:
         sandbox = images.sandbox(context.progress)
         context.sandbox_image = sandbox.reference
         context.images = [sandbox.archive]
-        if not config.images.workload:
+        if not config.images.workload or any(each.process for each in _installed(context)):
             context.images.append(images.workload(context.progress).archive)
-        installed = [each.install for each in context.resolved.drivers if each.install]
-        if any(each.built_in_image for each in installed):
+        if any(each.built_in_image for each in _installed(context)):
             _add_driver_image(context)
         context.images += image_archives(context.resolved.drivers)
 
@@ -134,7 +134,17 @@ class MadeClusterProcedure:
         """Install the driver under test and its companions, if there is one."""
         if context.resolved.drivers:
             self._report_host_access(context)
+            self.copy_files(context)
             install_drivers(context)
+
+    def copy_files(self, context: Context) -> None:
+        """Copy the files of drivers that are processes to all nodes."""
+        sections = [each.process for each in _installed(context) if each.process]
+        files = {path: file for each in sections for path, file in each.copied.items()}
+        if files and isinstance(context.cluster, RunsProcesses):
+            for node in context.cluster.nodes():
+                for path, file in files.items():
+                    context.cluster.copy_to_node(node.name, file, path)
 
     def check_components(self, context: Context) -> None:
         """Raise an error if a component has exited meanwhile. No step waits for those that nodes and drivers do not need."""
@@ -162,6 +172,10 @@ def _add_driver_image(context: Context) -> None:
         built = images.driver(context.progress)
         context.driver_image = built.reference
         context.images.append(built.archive)
+
+
+def _installed(context: Context) -> list[Install]:
+    return [each.install for each in context.resolved.drivers if each.install]
 
 
 def _node_image(lock: Lock) -> NodeImage:

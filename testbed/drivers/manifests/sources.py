@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from testbed.drivers.manifests import charts, kustomizations
+from testbed.drivers.manifests import charts, kustomizations, processes
 from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.driver.install import Install
@@ -44,6 +44,8 @@ def rendered_manifests(
     found = _rendered_templates(driver_file, install, image, hardware)
     if install.kustomize:
         found[install.kustomize] = kustomizations.build(install.kustomize)
+    if install.process:
+        found[Path("spec.install.process")] = processes.rendered(driver_file, install.process)
     if install.chart:
         found[install.chart.path] = charts.template(driver_file, install.chart, kubernetes)
     return found

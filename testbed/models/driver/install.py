@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from testbed.models.strict import Strict, existing_file, existing_path
 
@@ -38,16 +38,47 @@ class Chart(Strict):
 
 
 class Process(Strict):
-    """A program that is the driver, one process for each node."""
+    """A program that is the driver, one process for each node. Only on nodes that have the files of this host: provider local."""
 
     command: tuple[str, ...] = Field(
-        min_length=1, description="Command. The template variable `node` is the node's name."
+        min_length=1,
+        description="Command. A program with a relative path is a file relative to this one, and copied to each node. Template "
+        "variables: node, pod_uid, driver_name, kubeconfig (a file with the credentials of an administrator, also in KUBECONFIG).",
     )
-    environment: dict[str, str] = Field(default_factory=dict, description="Environment variables.")
+    environment: dict[str, str] = Field(
+        default_factory=dict, description="Environment variables, with the same template variables."
+    )
     files: dict[str, ExistingFile] = Field(
         default_factory=dict,
         description="Paths on the node with the files that are copied there, relative to this file.",
     )
+
+    _program: Path | None = PrivateAttr(None)  # what `command` means, if it is a file beside the driver file
+
+    @model_validator(mode="after")
+    def _find_the_program(self, info: ValidationInfo) -> Process:
+        name = self.command[0]
+        if info.context is not None and "/" in name and not name.startswith("/"):
+            self._program = existing_file(Path(name), info)
+        return self
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Return the command as it runs on a node. A program beside the driver file has the same path there as here."""
+        return (str(self._program), *self.command[1:]) if self._program else self.command
+
+    @property
+    def copied(self) -> dict[str, Path]:
+        """Return the paths on a node with the files that are copied there, the program among them."""
+        return {**self.files, **({str(self._program): self._program} if self._program else {})}
+
+    @field_validator("files")
+    @classmethod
+    def _require_absolute_paths(cls, files: dict[str, Path]) -> dict[str, Path]:
+        for path in files:
+            if not path.startswith("/") or ".." in path.split("/"):
+                raise ValueError(f"has {path}, but paths on the node must be absolute")
+        return files
 
 
 class Previous(Strict):
@@ -74,7 +105,7 @@ class Previous(Strict):
 
 
 class Install(Strict):
-    """How to install the driver: one of manifests, kustomize, chart, process, installed. Manifests can be added to kustomize and chart."""
+    """How to install the driver: one of manifests, kustomize, chart, process, installed. All but the last may have manifests."""
 
     manifests: tuple[ExistingPath, ...] = Field(
         (),
@@ -127,14 +158,19 @@ class Install(Strict):
         variables = {**self.variables, **before.variables}
         of_files = {name: file for name, file in self.variables_from_files.items() if name not in before.variables}
         source = {name: getattr(before, name) for name in _OF_OBJECTS}
-        changed = {"variables": variables, "variables_from_files": of_files, "images": before.images or self.images}
+        changed = {
+            "process": None,
+            "variables": variables,
+            "variables_from_files": of_files,
+            "images": before.images or self.images,
+        }
         return self.model_copy(update={**source, **changed, "previous": None})
 
 
 def _require_one(section: Strict, ways: tuple[str, ...]) -> None:
-    """Raise ValueError unless a section has exactly one of these keys. Manifests can be added to a kustomization or a chart."""
+    """Raise ValueError unless a section has exactly one of these keys. Manifests can be added to all but `installed`."""
     found = [name for name in ways if getattr(section, name)]
-    found = [name for name in found if name != "manifests" or not {"kustomize", "chart"}.intersection(found)]
+    found = [name for name in found if name != "manifests" or not {"kustomize", "chart", "process"}.intersection(found)]
     if len(found) != 1:
         raise ValueError(f"has {' and '.join(found) or 'none'} of {', '.join(ways)}, but must have one of them")
 

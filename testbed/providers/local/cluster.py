@@ -23,6 +23,7 @@ from testbed.providers.local.services import proxy
 from testbed.waiting import Budget
 
 _IMPORT = Budget("image import", 120, "60 MB take a second, and minutes on an emulated machine")
+_COPY = 'mkdir -p "${1%/*}/" && cat >"$1.new" && chmod "$2" "$1.new" && mv -f "$1.new" "$1"'
 _CTR = ("ctr", "--address", components.CONTAINERD_SOCKET, "--namespace", "k8s.io")
 
 
@@ -200,6 +201,12 @@ class LocalCluster:
     def start_process(self, node: str, argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> ProcessId:
         """Start a long-running program on a node, without an image; it ends with the node."""
         return self.node(node).machine.start(argv, log=log, env=env)
+
+    def copy_to_node(self, node: str, source: Path, target: str) -> None:
+        """Copy a file of this host to a path on a node. It keeps its permissions."""
+        with source.open("rb") as content:
+            mode = f"{source.stat().st_mode & 0o777:o}"
+            self.node(node).machine.run("sh", "-c", _COPY, "sh", target, mode, stdin=content.fileno())
 
     def socket(self, node: str, path: str) -> Path:
         """Return the socket's path on this host, through the root of the node's first process."""

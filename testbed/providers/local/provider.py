@@ -35,8 +35,8 @@ class LocalProvider:
         return maker(self)
 
     def node_facilities(self) -> Collection[str]:
-        """Return nri: containerd has it on. Containers see no devices of this host."""
-        return ("nri",)
+        """Return nri: containerd has it on; and host-files: nodes have the files of this host. Containers see no devices of it."""
+        return ("nri", "host-files")
 
     def programs(self) -> Sequence[str]:
         """Return the components of a cluster; kubectl is only for users and comes last."""

@@ -76,3 +76,47 @@ def test_a_previous_release_is_installed_in_one_way(folder: Path) -> None:
 
 def test_a_driver_file_without_previous_has_no_previous_release(folder: Path) -> None:
     assert load(folder, FULL).previous is None
+
+
+def _process(folder: Path, process: str, pods: str = "") -> str:
+    lines = [line for line in FULL.splitlines() if "pods:" not in line]
+    text = "\n".join(lines).replace(
+        "    manifests: [manifests/one.yaml]\n    builtInImage: true", f"    process: {process}"
+    )
+    return text.replace("  nodes:", f"{pods}  nodes:")
+
+
+def test_a_program_beside_the_driver_file_is_copied_to_the_same_path(folder: Path) -> None:
+    (folder / "plugin").touch()
+    found = load(folder, _process(folder, "{command: [./plugin, --verbose], files: {/etc/acme: image.tar}}")).install
+    assert found
+    assert found.process
+    program = str(folder / "plugin")
+    assert found.process.argv == (program, "--verbose")
+    assert found.process.copied == {"/etc/acme": folder / "image.tar", program: folder / "plugin"}
+
+
+@pytest.mark.parametrize("program", ["plugin", "/usr/bin/plugin"])
+def test_other_programs_are_those_of_the_node(folder: Path, program: str) -> None:
+    found = load(folder, _process(folder, f"{{command: [{program}]}}")).install
+    assert found
+    assert found.process
+    assert (found.process.argv, found.process.copied) == ((program,), {})
+
+
+@pytest.mark.parametrize(
+    ("process", "pods", "message"),
+    [
+        ("{command: [./gone]}", "", "spec.install.process: no such file"),
+        ("{command: [a], files: {etc/acme: image.tar}}", "", "has etc/acme, but paths on the node must be absolute"),
+        ("{command: [a]}", "  pods: {namespace: a, selector: a=b, container: c}\n", "so pods has no effect"),
+    ],
+)
+def test_wrong_processes_are_refused(folder: Path, process: str, pods: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load(folder, _process(folder, process, pods))
+
+
+def test_a_driver_that_is_no_process_has_pods(folder: Path) -> None:
+    old = "  pods: {namespace: dra-testbed-driver, selector: app=fake-gpu-driver, container: driver}\n"
+    assert "must say how to find the driver's pods" in refusal(folder, old, "")

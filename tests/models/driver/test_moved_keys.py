@@ -60,11 +60,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
     ("old", "new", "message"),
     [
         (
-            "    manifests: [manifests/one.yaml]",
-            "    process: {command: [plugin]}",
-            "spec.install.process: is not supported by this version; use manifests",
-        ),
-        (
             "[gpu.dra-testbed.example]",
             "[gpu.dra-testbed.example, b.example]",
             "spec.devices.classes: is not supported by this version; use one class",
