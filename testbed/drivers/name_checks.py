@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from testbed.drivers.published.identities import identity_collisions
+from testbed.drivers.published.identities import identity_collisions, name_collisions
 from testbed.errors import ApiError, UsageError, did_you_mean
 from testbed.kube.client import Kube, Object
 from testbed.models.driver_file import DriverFile
@@ -151,9 +151,15 @@ def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongNa
 
 
 def _identity_problems(kube: Kube, driver_file: DriverFile) -> list[WrongName]:
-    """Return a problem for each identity that several ordinary devices have within the declared scope: tests would mix them up."""
-    found = identity_collisions(_slices(kube, driver_file), driver_file) if driver_file.identity_attribute else []
-    return [WrongName("spec.devices.identity", each) for each in found]
+    """Return a problem for each identity or name that several ordinary devices have within its scope: tests would mix them up."""
+    slices = _slices(kube, driver_file)
+    found = identity_collisions(slices, driver_file) if driver_file.identity_attribute else []
+    names = name_collisions(slices, driver_file) if driver_file.probe.shows_names else []
+    in_probe = f"{driver_file.probe.key} shows names"
+    return [
+        *(WrongName("spec.devices.identity", each) for each in found),
+        *(WrongName("spec.probe", f"{each}, but {in_probe}") for each in names),
+    ]
 
 
 def _has_near_match(name: str, published: Iterable[str]) -> bool:

@@ -14,6 +14,7 @@ from testbed.drivers import companions, name_checks
 from testbed.drivers.name_checks import refuse_wrong_names
 from testbed.errors import ApiError, UsageError, WaitTimeout
 from testbed.models.driver.devices import Examples
+from testbed.models.driver.probe import Probe
 from testbed.models.driver_file import DriverFile, load_driver_file
 from tests.fakes import cluster
 from tests.fakes.driver_files import with_values
@@ -257,3 +258,15 @@ def test_an_identity_that_two_nodes_have_is_refused_with_the_devices(scope: str,
     )
     same = _file("devices.identity", attribute="same", scope="node")
     assert "gpu-0 of node-1 and gpu-0 of node-2 and gpu-1 of node-1" in _refusal(kube, same)
+
+
+def test_two_devices_of_a_node_with_one_name_are_refused_if_the_probe_shows_names() -> None:
+    kube = _kube()
+    pool = {"name": "more", "generation": 1, "resourceSliceCount": 1}
+    kube.put("ResourceSlice", "slice-more", spec={**cluster.slice_spec("node-1", 1), "pool": pool})
+    shows_names = Probe.model_validate_json('{"env": "^GPU=(?P<name>.*)$"}')
+    refusal = _refusal(kube, _file(probe=shows_names))
+    assert (
+        "spec.probe: gpu-0 of node-1 and gpu-0 of node-1, pool more have the same name gpu-0, but spec.probe.env shows names"
+        in refusal
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from testbed.drivers.published.record import PublishedDevice, described
 from testbed.drivers.published.slices import without_other_devices
@@ -22,19 +22,36 @@ def identity_of(description: Object, file: DriverFile) -> str:
 
 def identity_collisions(slices: Iterable[Object], file: DriverFile) -> list[str]:
     """Describe the ordinary devices that have the same identity within the scope that the driver file declares."""
+    return _collisions(slices, file, lambda each: identity_of(each.description, file), file.identity_attribute)
+
+
+def name_collisions(slices: Iterable[Object], file: DriverFile) -> list[str]:
+    """Describe the ordinary devices that have the same name on a node, in different pools."""
+    return _collisions(slices, file, lambda each: each.device.name, "name")
+
+
+def _collisions(
+    slices: Iterable[Object], file: DriverFile, identify: Callable[[PublishedDevice], str], what: str
+) -> list[str]:
     by_value: dict[str, list[PublishedDevice]] = defaultdict(list)
     found = described(without_other_devices(slices, file.other_devices, file.driver))
     for each in {
         each.device: each for each in found
     }.values():  # one that is published twice does not collide with itself
-        if each.device.driver == file.driver and (identity := identity_of(each.description, file)):
-            by_value[identity].append(each)
-    return [_text(value, found, file) for value, found in sorted(by_value.items()) if _collide(found, file)]
+        if each.device.driver == file.driver and (value := identify(each)):
+            by_value[value].append(each)
+    everywhere = file.is_identity_unique and what != "name"
+    colliding = {value: _colliding(devices, everywhere=everywhere) for value, devices in sorted(by_value.items())}
+    return [_text(value, devices, what) for value, devices in colliding.items() if devices]
 
 
-def _collide(devices: list[PublishedDevice], file: DriverFile) -> bool:
-    pairs = ((one, other) for index, one in enumerate(devices) for other in devices[:index])
-    return any(file.is_identity_unique or _share_a_node(one, other) for one, other in pairs)
+def _colliding(devices: list[PublishedDevice], *, everywhere: bool) -> list[PublishedDevice]:
+    """Return those of the devices that some container cannot tell from another one."""
+
+    def collides(one: PublishedDevice) -> bool:
+        return any(everywhere or _share_a_node(one, other) for other in devices if other is not one)
+
+    return [each for each in devices if collides(each)]
 
 
 def _share_a_node(one: PublishedDevice, other: PublishedDevice) -> bool:
@@ -44,7 +61,13 @@ def _share_a_node(one: PublishedDevice, other: PublishedDevice) -> bool:
     return not (one.nodes or other.nodes) and one.device.pool == other.device.pool
 
 
-def _text(value: str, devices: list[PublishedDevice], file: DriverFile) -> str:
-    names = sorted(f"{each.device.name} of {each.node or f'pool {each.device.pool}'}" for each in devices)
+def _text(value: str, devices: list[PublishedDevice], what: str) -> str:
+    names = sorted(_named(each) for each in devices)
     more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return f"{' and '.join([*names[:_SHOWN], *more])} have the same {file.identity_attribute} {value}"
+    return f"{' and '.join([*names[:_SHOWN], *more])} have the same {what} {value}"
+
+
+def _named(device: PublishedDevice) -> str:
+    pool = f"pool {device.device.pool}"
+    where = f"{device.node}, {pool}" if device.device.pool != device.node else device.node
+    return f"{device.device.name} of {where if device.node else pool}"

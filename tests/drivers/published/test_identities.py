@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.drivers.published.identities import identity_collisions, identity_of
+from testbed.drivers.published.identities import identity_collisions, identity_of, name_collisions
 from testbed.kube.client import Object
 from testbed.models.driver.devices import Identity
 from testbed.models.driver_file import DriverFile, load_driver_file
@@ -65,3 +65,14 @@ def test_an_identity_may_have_a_domain_and_any_type(name: str) -> None:
     assert identity_of({"attributes": {"index": {"int": 7}}}, file) == "7"
     assert identity_of({"attributes": {f"{DRIVER}/index": {"int": 0}}}, file) == "0"
     assert identity_of({"attributes": {"other.example/index": {"int": 7}}}, file) == ""
+
+
+def test_names_collide_only_on_a_node() -> None:
+    file = _file(CLUSTER)
+    assert name_collisions([_slice("a", "0000:01"), _slice("b", "0000:02")], file) == []
+    assert name_collisions([_slice("a", "0000:01"), _slice("more", "0000:02", nodeName="a")], file) == [
+        "gpu-0 of a and gpu-0 of a, pool more have the same name gpu-0"
+    ]
+    assert name_collisions([_slice("a", "0000:01"), _slice("net", "0000:02", allNodes=True)], file) == [
+        "gpu-0 of a and gpu-0 of pool net have the same name gpu-0"
+    ]
