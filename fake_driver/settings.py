@@ -59,6 +59,11 @@ class Settings:
     )
     log: str = _setting("FAKE_DRIVER_LOG", "format of the log: logfmt or json", "logfmt")
     log_level: str = _setting("FAKE_DRIVER_LOG_LEVEL", "lowest level to log: debug, info, warning or error", "info")
+    accepts: str = _setting(
+        "FAKE_DRIVER_ACCEPTS",
+        "comma-separated limits of the claims that the driver accepts: whole-node (only all ordinary devices of a node), "
+        "configured (only devices with configuration); empty accepts all claims",
+    )
     faults: str = _setting(
         "FAKE_DRIVER_FAULTS", "comma-separated mutants (deliberate bugs) to run with, for testing the suites"
     )
@@ -72,6 +77,11 @@ class Settings:
     def mutant_names(self) -> tuple[str, ...]:
         """The mutants to run with; empty for a correct driver."""
         return _words(self.faults)
+
+    @property
+    def accepted_claims(self) -> tuple[str, ...]:
+        """The limits of the claims that the driver accepts; empty for none."""
+        return _words(self.accepts)
 
     @property
     def metadata_versions(self) -> tuple[str, ...]:

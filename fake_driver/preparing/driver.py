@@ -17,6 +17,7 @@ from fake_driver.devices.model import Device
 from fake_driver.errors import ApiError, ClaimRefused
 from fake_driver.name_patterns import UID, matches
 from fake_driver.preparing import cdi, claims, opaque_configuration, stale_claims
+from fake_driver.preparing.accepted_claims import Rule
 from fake_driver.preparing.caller import PATIENT, Caller
 from fake_driver.preparing.cdi import CdiDevice, CdiFolder, Environment
 from fake_driver.preparing.checkpoint import Checkpoint, LockedCheckpoint
@@ -66,6 +67,7 @@ class Collaborators:
     environment: Callable[[Device, AllocatedDevice, str], Environment] = cdi.environment
     config_order: opaque_configuration.Precedence = opaque_configuration.by_precedence
     conflict: Callable[[PreparedClaim, Mapping[str, PreparedClaim]], str] = claims.conflict
+    accepted: Sequence[Rule] = ()
     at_crash_point: Callable[[str], None] = lambda _point: None
 
 
@@ -118,6 +120,7 @@ class Driver:
         with self._locks.hold(ref.uid):
             caller.check(ref.validated())
             claim, served = self._claim_to_prepare(ref, caller.timeout())
+            self._check_accepted(claim)
             try:
                 cdi_devices = self._commit_durably(claim, caller)
             except DeviceHeld as held:
@@ -174,6 +177,13 @@ class Driver:
             configs = opaque_configuration.read_configs(served, ref, self.name) if claim.devices else []
         ordered = self._collaborators.config_order(configs)
         return replace(claim, devices=tuple(self._configure(device, ordered) for device in claim.devices)), served
+
+    def _check_accepted(self, claim: PreparedClaim) -> None:
+        """Raise ClaimRefused if a rule of this driver does not accept the claim."""
+        inventory = self._collaborators.inventory
+        problems = [problem for rule in self._collaborators.accepted if (problem := rule(claim, inventory))]
+        if problems:
+            raise ClaimRefused(f"claim {claim.ref} is not accepted: {'; '.join(problems)}")
 
     def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
         return self._claims.get(ref.namespace, ref.name, timeout)

@@ -22,7 +22,7 @@ from fake_driver.kubelet.armed_faults import ArmedFaults
 from fake_driver.kubelet.dra_service import DraService
 from fake_driver.kubelet.server import PluginServer
 from fake_driver.kubelet.socket_paths import SocketPaths
-from fake_driver.preparing import device_status
+from fake_driver.preparing import accepted_claims, device_status
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.checkpoint import Checkpoint
 from fake_driver.preparing.claims import AllocatedDevice
@@ -68,7 +68,8 @@ def read_parts(settings: Settings) -> Parts:
     validation.require_valid(
         slices.for_node(settings.driver, slices.Owner(settings.node, ""), here.devices), settings.hardware
     )
-    return Parts(Inventory(settings.node, here.devices, tuple(network)), data=settings.data)
+    inventory = Inventory(settings.node, here.devices, tuple(network))
+    return Parts(inventory, data=settings.data, accepted=accepted_claims.rules(settings.accepted_claims))
 
 
 class NodeProcess:

@@ -2,12 +2,14 @@ import errno
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fake_driver.devices.model import Device, Pool
 from fake_driver.errors import ApiError, ClaimRefused
+from fake_driver.preparing.accepted_claims import rules
 from fake_driver.preparing.cdi import CdiFolder
 from fake_driver.preparing.claims import ClaimRef, Object
 from fake_driver.preparing.inventory import Inventory
@@ -361,3 +363,11 @@ def test_devices_with_the_same_name_in_two_pools_are_prepared_and_rebuilt_apart(
         node.results("two")[0]["pool"] = pool
         with pytest.raises(ClaimRefused, match=text):
             node.driver.prepare(other)
+
+
+def test_a_claim_that_the_driver_does_not_accept_is_refused_and_leaves_nothing(node: Node) -> None:
+    node.driver._collaborators = replace(node.driver._collaborators, accepted=rules(["whole-node"]))
+    ref = node.allocate("one", "gpu-0")
+    with pytest.raises(ClaimRefused, match="is not accepted: a claim must have all devices of the node"):
+        node.driver.prepare(ref)
+    assert node.driver.prepared == 0

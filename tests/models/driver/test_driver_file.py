@@ -45,6 +45,9 @@ def test_a_driver_file_survives_json(folder: Path) -> None:
     assert DriverFile.model_validate_json(found.model_dump_json(by_alias=True)) == found
 
 
+DRIVERS = folders.data("manifests") / "drivers"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
@@ -126,7 +129,9 @@ def test_a_mistake_is_reported_with_its_key(folder: Path, old: str, new: str, wh
 
 
 @pytest.mark.parametrize(
-    "file", sorted((folders.data("manifests") / "drivers").glob("*.yaml")), ids=lambda file: file.stem
+    "file",
+    [file for place in (".", "shapes", "mutants") for file in sorted((DRIVERS / place).glob("*.yaml"))],
+    ids=lambda file: file.stem,
 )
 def test_the_shipped_driver_files_are_valid(file: Path) -> None:
     assert load_driver_file(file).name == file.stem
