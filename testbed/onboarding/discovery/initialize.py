@@ -18,18 +18,17 @@ from testbed.errors import UsageError
 from testbed.kube.client import Object
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import load_driver_file
-from testbed.onboarding.checks.all_checks import check_on, world_on
+from testbed.onboarding.checks.all_checks import check_on
 from testbed.onboarding.checks.finding import Finding, with_lines
 from testbed.onboarding.discovery.draft import Observed, draft
-from testbed.onboarding.discovery.facts import ClusterFacts, PublishedDevice, by_node
+from testbed.onboarding.discovery.facts import ClusterFacts, PublishedDevice
 from testbed.onboarding.discovery.gathering import gather, wait_for_devices
 from testbed.onboarding.discovery.inference import classes, made_class, pods
 from testbed.onboarding.discovery.inference.classes import Classes
 from testbed.onboarding.discovery.inference.pods import PodsFinding
 from testbed.onboarding.discovery.installation import Installed, install_source
-from testbed.onboarding.discovery.limits import observe_limits
+from testbed.onboarding.discovery.observing import observe
 from testbed.onboarding.discovery.questions import Questions
-from testbed.onboarding.discovery.samples import take_samples
 from testbed.onboarding.discovery.sources import Source, provisional
 from testbed.onboarding.discovery.writer import write
 from testbed.progress import Progress
@@ -110,8 +109,8 @@ class _Initializer:
         image = installed.images.get((running.daemonset, running.container), running.image)
         found_pods = replace(running, image=image)
         found_classes, install = self._classes(facts, driver, devices)
-        observed = self._observe(Observed(driver, install, found_pods, found_classes, facts.nodes, facts.slices))
-        return self._write(observed)
+        found = Observed(driver, install, found_pods, found_classes, facts.nodes, facts.slices)
+        return self._write(observe(self.testbed, source, found, self.progress))
 
     def _driver(self, facts: ClusterFacts) -> str:
         names, wanted = facts.drivers, self.request.driver_name
@@ -182,28 +181,6 @@ class _Initializer:
             self.questions.note("devices.classes", f"Install this class, which is new: kubectl apply -f {path.name}")
             return section
         return {**section, "manifests": [*section.get("manifests", ()), path.name]}
-
-    def _observe(self, observed: Observed) -> Observed:
-        """Return what containers with and without devices have, on the node with most devices, and which uses are refused."""
-        of, source = observed.classes, self.request.source
-        groups = {node: len(devices) for node, devices in by_node(of.selected).items() if node}
-        node = max(sorted(groups), key=lambda each: groups[each], default="") or observed.nodes[0]["metadata"]["name"]
-        counts = (0, 1, 2) if groups.get(node, len(of.selected)) > 2 else (0, 1)
-        driver_file = provisional(
-            source, driver=observed.driver, namespace=observed.pods.namespace, device_class=of.ordinary[0]
-        )
-        world = world_on(self.testbed, driver_file)
-        with self.progress.step(f"pods with and without devices of class {of.ordinary[0]} on {node}"):
-            samples = take_samples(world, node, counts, of.selected)
-        if any(each.count == 1 and each.refusal for each in samples):
-            every = groups.get(node, 1)
-            with self.progress.step(
-                f"a pod with all {every} devices of {node}, because one with one device was refused"
-            ):
-                samples += take_samples(world, node, (every,), of.selected)
-        with self.progress.step("pods that share a device"):
-            limits = observe_limits(world, node)
-        return replace(observed, samples=tuple(samples), limits=limits)
 
     def _write(self, observed: Observed) -> list[Finding]:
         """Write the driver file, and return what a check of it finds."""
