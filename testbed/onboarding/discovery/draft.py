@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.kube.client import Object
-from testbed.onboarding.discovery.exemptions import exemptions
+from testbed.onboarding.discovery.exemptions import exemptions, outside_cdi
 from testbed.onboarding.discovery.facts import PublishedDevice, Sample, by_node
 from testbed.onboarding.discovery.inference import identities, specials
 from testbed.onboarding.discovery.inference.classes import Classes
@@ -65,11 +65,11 @@ def draft(observed: Observed, questions: Questions) -> Draft:
     }
     if of.others and "others" not in devices:
         questions.note("devices", "Which attribute tells the devices of other kinds apart (devices.others)?")
-    return Draft({key: value for key, value in spec.items() if value}, _reasons(observed, probe, exempt))
+    return Draft({key: value for key, value in spec.items() if value}, _reasons(observed, probe))
 
 
-def _reasons(observed: Observed, probe: ProbeFinding | None, exempt: Collection[str]) -> dict[str, str]:
-    of = observed.classes
+def _reasons(observed: Observed, probe: ProbeFinding | None) -> dict[str, str]:
+    of, outside = observed.classes, outside_cdi(observed.samples)
     per_node = ", ".join(f"{node or 'network'}: {len(mine)}" for node, mine in sorted(by_node(of.selected).items()))
     reasons = {
         "version": f"the tag of image {observed.pods.image}",
@@ -77,7 +77,7 @@ def _reasons(observed: Observed, probe: ProbeFinding | None, exempt: Collection[
         "devices.classes": f"{len(of.selected)} of {len(of.selected) + len(of.others)} devices",
         "devices.perNode": per_node,
         "probe": _shown(probe),
-        "exempt": "a claim adds something that is in no CDI file." if "cdi" in exempt else "",
+        "exempt": f"{', '.join(dict.fromkeys(outside))} comes with a claim, and is in no CDI file." if outside else "",
     }
     return {key: text for key, text in reasons.items() if text}
 

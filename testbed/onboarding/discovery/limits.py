@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testbed.onboarding.checks import contents
 from testbed.onboarding.checks.contents import Contents
-from testbed.onboarding.checks.trials import wait_for_pods
+from testbed.onboarding.checks.trials import is_running, wait_for_pods
 from testbed.onboarding.discovery.samples import why_not_running
 from testbed.vocabulary.scenario import Scenario, new_scenario
 from testbed.vocabulary.world import World
@@ -24,32 +24,54 @@ _BESIDE = {"second": "shared-claims", "admin": "admin-access"}
 _ALONE = {"both": "shared-by-containers", "one": "one-request", "several": "several-claims"}
 
 
+NOTHING = Contents()
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Why uses of claims were refused, by their exemptions in driver files. `beside` is what a container without the claim has."""
+    """What became of uses of claims, by their exemptions in driver files: why they were refused, or what their containers have.
+
+    `beside` is what a container has that does not refer to the claim of its pod.
+    """
 
     refusals: Mapping[str, str] = field(default_factory=dict)
-    beside: Contents = Contents()  # noqa: RUF009 - immutable
+    containers: Mapping[str, Sequence[Contents]] = field(default_factory=dict)
+    beside: Contents = NOTHING
 
 
 def observe_limits(world: World, node: str) -> Limits:
     """Use devices of a node in several ways. Without free devices, a use is not observed."""
     own = replace(world, manifests=Path(__file__).parent)
     with new_scenario(own, _NAME) as scenario:
-        if _refusals(scenario, node, [_FIRST]):
+        _start(scenario, node, [_FIRST])
+        if why_not_running(scenario, _FIRST):
             return Limits()  # nothing to compare with
-        beside = scenario.world.kube.exec_unchecked(
-            scenario.namespace, _FIRST, contents.COMMAND, container=_OTHER
-        ).stdout
         scenario.label_namespace(_ADMIN_ACCESS, "true")
-        refused = _refusals(scenario, node, [*_BESIDE])
+        _start(scenario, node, [*_BESIDE])
+        shared = _observed(scenario, _BESIDE, _contents(scenario, _FIRST, _OTHER))
     with new_scenario(own, _NAME) as scenario:
-        refused |= _refusals(scenario, node, [*_ALONE])
-    return Limits({(_BESIDE | _ALONE)[part]: why for part, why in refused.items()}, contents.read(beside))
+        _start(scenario, node, [*_ALONE])
+        alone = _observed(scenario, _ALONE)
+    return Limits({**shared.refusals, **alone.refusals}, {**shared.containers, **alone.containers}, shared.beside)
 
 
-def _refusals(scenario: Scenario, node: str, parts: Sequence[str]) -> dict[str, str]:
-    """Start pods, and return why they do not run, without those that do."""
-    scenario.apply("limits.yaml", node=node, parts=list(parts))
+def _start(scenario: Scenario, node: str, pods: Sequence[str]) -> None:
+    scenario.apply("limits.yaml", node=node, parts=list(pods))
     wait_for_pods(scenario)
-    return {part: why for part in parts if (why := why_not_running(scenario, part))}
+
+
+def _observed(scenario: Scenario, pods: Mapping[str, str], beside: Contents = NOTHING) -> Limits:
+    """Return what became of these pods. Those that lack a free device are left out."""
+    objects = {pod: scenario.pod(pod).object for pod in pods}
+    refusals = {exemption: why for pod, exemption in pods.items() if (why := why_not_running(scenario, pod))}
+    containers = {
+        pods[pod]: [_contents(scenario, pod, each["name"]) for each in found["spec"]["containers"]]
+        for pod, found in objects.items()
+        if is_running(found)
+    }
+    return Limits(refusals, containers, beside)
+
+
+def _contents(scenario: Scenario, pod: str, container: str) -> Contents:
+    output = scenario.world.kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=container).stdout
+    return contents.read(output)

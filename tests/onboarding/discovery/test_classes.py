@@ -69,6 +69,12 @@ def test_devices_of_other_kinds_are_told_apart_by_values() -> None:
     assert others_section(classes_of(GPU, [gpus], kinds)) == {"kind": ["mig", "vfio"]}
 
 
+def test_an_attribute_that_only_other_devices_have_comes_before_a_value() -> None:
+    others = [device(GPU, "node-1", "t", model="OLD", purpose="taints")]
+    gpus = device_class("gpus", f"device.attributes['{GPU}'].model == 'LATEST'")
+    assert others_section(classes_of(GPU, [gpus], [*GPUS, *others])) == {"purpose": ["*"]}
+
+
 def test_devices_of_other_kinds_without_a_difference_are_not_guessed() -> None:
     same = [device(GPU, "node-1", "a", kind="gpu"), device(GPU, "node-2", "b", kind="gpu")]
     half = classes_of(GPU, [device_class("all", f"device.driver == '{GPU}'")], same)

@@ -84,8 +84,9 @@ def test_what_was_seen_becomes_features() -> None:
 
 def test_what_no_cdi_file_has_is_an_exemption() -> None:
     assert gpu_draft(PLAIN, with_gpu()).spec.get("exempt") is None
-    by_nri = replace(with_gpu(), cdi="{}")
-    assert gpu_draft(PLAIN, by_nri).spec["exempt"] == ["cdi"]
+    made = gpu_draft(PLAIN, replace(with_gpu(), cdi="{}"))
+    assert made.spec["exempt"] == ["cdi"]
+    assert made.reasons["exempt"] == "GPU_DEVICE_0_UUID comes with a claim, and is in no CDI file."
     unreadable = replace(with_gpu(), cdi=None)
     assert gpu_draft(PLAIN, unreadable).spec.get("exempt") is None
 
@@ -128,9 +129,18 @@ def test_a_use_that_was_refused_is_asked_about() -> None:
     assert gpu_draft(PLAIN, with_gpu(), limits=limits, questions=confirming).spec["exempt"] == ["shared-claims"]
 
 
+def test_a_use_that_silently_gives_no_device_is_asked_about() -> None:
+    questions = Questions()
+    containers = {"shared-claims": [PLAIN.contents], "one-request": [with_gpu().contents]}
+    gpu_draft(PLAIN, with_gpu(), limits=Limits(containers=containers), questions=questions)
+    (question,) = questions.open
+    assert "(shared-claims)" in question.text
+    assert "shows no device" in question.text
+
+
 def test_a_container_that_has_a_device_without_referring_to_it_is_asked_about() -> None:
     questions = Questions()
-    gpu_draft(PLAIN, with_gpu(), limits=Limits({}, with_gpu().contents), questions=questions)
+    gpu_draft(PLAIN, with_gpu(), limits=Limits(beside=with_gpu().contents), questions=questions)
     assert "shows gpu-node-1-0" in questions.open[0].text
 
 

@@ -13,7 +13,7 @@ from testbed.onboarding.discovery.facts import PublishedDevice, by_node
 _PREFERRED_IDENTITIES = ("uuid", "serial", "id", "address", "mac")
 _PREFERRED_ATTRIBUTES = ("model", "product", "type", "kind")
 _PREFERRED_CAPACITIES = ("memory",)
-_PREFERRED_MATCHES = ("pcieRoot", "numa")
+_PREFERRED_MATCHES = ("pcieRoot", "numa", "type", "kind", "model")
 
 
 @dataclass(frozen=True)

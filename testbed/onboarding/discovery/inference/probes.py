@@ -34,7 +34,7 @@ def find_probe(
 
     If there is none, return one that shows something else of each claim, or only whether there is one. None if a claim adds nothing.
     """
-    with_claim, without = _split(samples)
+    with_claim, without = split(samples)
     if not with_claim or not without:
         return None
     proposed = _proposals(with_claim[0], without, _in_order(candidates, devices))
@@ -44,11 +44,11 @@ def find_probe(
 
 def additions(samples: Collection[Sample]) -> tuple[str, ...]:
     """Return in words what a claim adds to its container."""
-    with_claim, without = _split(samples)
+    with_claim, without = split(samples)
     return with_claim[0].contents.additions_to(without[0]) if with_claim and without else ()
 
 
-def _split(samples: Collection[Sample]) -> tuple[list[Sample], list[Contents]]:
+def split(samples: Collection[Sample]) -> tuple[list[Sample], list[Contents]]:
     """Return the samples with devices, and what containers without a claim have."""
     ran = [each for each in samples if not each.refusal]
     return [each for each in ran if each.devices], [each.contents for each in ran if not each.count]

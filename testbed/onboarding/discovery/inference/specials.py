@@ -65,7 +65,11 @@ def others_section(classes: Classes) -> dict[str, list[str]] | None:
         }
         covered = {name: [each for each in left if _matches(each, name, patterns[name])] for name in patterns}
         # Of attributes that match equally many devices, the one with the fewest values is about kinds of devices.
-        best = max(sorted(covered), key=lambda name: (len(covered[name]), -len(patterns[name])), default="")
+        best = max(
+            sorted(covered),
+            key=lambda name: (len(covered[name]), "*" in patterns[name], -len(patterns[name])),
+            default="",
+        )
         if not covered.get(best):
             return None
         found[best] = patterns[best]
