@@ -47,7 +47,7 @@ GPUS = [
 ]
 # Identical servers have CPUs of the same numbers.
 CPUS = [
-    device(CPU, node, f"cpudev{number:03}", cpuID=number, numaNodeID=number // 2, coreType="standard")
+    device(CPU, node, f"cpudev{number:03}", coreID=number, cpuID=number, numaNodeID=number // 2, coreType="standard")
     for node in NODES
     for number in range(4)
 ]

@@ -4,7 +4,7 @@ from tests.onboarding.discovery.shapes import CPUS, GPU, GPUS, NICS, device
 
 def test_an_identity_is_unique_in_the_cluster_or_on_each_node() -> None:
     assert identity_candidates(GPUS)[0] == IdentityCandidate("uuid", "cluster")
-    assert identity_candidates(CPUS) == [IdentityCandidate("cpuID", "node")]
+    assert identity_candidates(CPUS) == [IdentityCandidate("coreID", "node"), IdentityCandidate("cpuID", "node")]
 
 
 def test_texts_come_before_numbers_and_well_known_names_before_others() -> None:

@@ -75,7 +75,8 @@ def _proposals(
 ) -> Iterator[ProbeFinding]:
     """Yield probes for what a container shows of its first device: CPUs, then environment, device nodes, mounts and interfaces."""
     if any(each.cpus != sample.contents.cpus for each in without):
-        yield from (ProbeFinding("cpuset", identity=each, example=cpus(sample.contents)) for each in candidates if each)
+        numbers = sorted((each for each in candidates if each), key=lambda each: "cpu" not in each.attribute.lower())
+        yield from (ProbeFinding("cpuset", identity=each, example=cpus(sample.contents)) for each in numbers)
     for kind in KINDS:
         new = new_texts(kind, sample, without)
         for identity in candidates:
