@@ -43,6 +43,13 @@ SHAPES: tuple[Shape, ...] = (
         twin="unpublishes-devices-in-use",
         caught_by=("SLICE-018",),
     ),
+    Shape(
+        "device-nodes",
+        "containers find devices by device nodes, and no attribute identifies them",
+        own=("EXCL-001", "EXCL-002", "EXCL-003", "EXCL-004", "EXCL-005", "CDI-003"),
+        twin="leak-to-restarted-containers",
+        caught_by=("EXCL-003",),
+    ),
 )
 
 

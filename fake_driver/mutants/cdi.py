@@ -28,17 +28,6 @@ def share_one_device(parts: Parts) -> Parts:
     )
 
 
-def env_of_another_device(parts: Parts) -> Parts:
-    """Containers get the variables of the device that comes before the allocated one in its pool."""
-    devices = parts.inventory.devices
-
-    def environment(device: Device, allocated: AllocatedDevice, node_pool: str) -> Mapping[str, str]:
-        other = devices[devices.index(device) - 1] if device in devices else device
-        return parts.environment(other, allocated, node_pool)
-
-    return replace(parts, environment=environment)
-
-
 def no_env(parts: Parts) -> Parts:
     """Containers get no variables of their devices."""
     # The runtime refuses a CDI device without edits, so the container would not start.
@@ -54,6 +43,18 @@ def no_env_for_administrators(parts: Parts) -> Parts:
         return parts.environment(device, allocated, node_pool)
 
     return replace(parts, environment=environment)
+
+
+class EnvOfAnotherDevice(Driver):
+    """Containers get the variables, device nodes and mounts of the device that comes before the allocated one in its pool."""
+
+    def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        found, devices = super()._cdi_device(uid, device, mount), self._collaborators.inventory.devices
+        names = [each.name for each in devices]
+        if device.pool != self._collaborators.inventory.pool:
+            return found
+        other = replace(device, device=names[names.index(device.device) - 1])
+        return replace(super()._cdi_device(uid, other, mount), name=found.name)
 
 
 class CdiFileIsLost(Driver):
@@ -180,7 +181,7 @@ class OneCdiFileForAll(Driver):
 
 ALL = (
     share_one_device,
-    env_of_another_device,
+    EnvOfAnotherDevice,
     no_env,
     no_env_for_administrators,
     CdiFileIsLost,

@@ -25,6 +25,7 @@ from fake_driver.mutants import (
     status_and_health,
     unprepare,
 )
+from fake_driver.mutants.leaks import containers
 from fake_driver.preparing.driver import Driver
 from fake_driver.roles.node_driver import Parts
 
@@ -63,6 +64,7 @@ MUTANTS: dict[str, Mutation] = _named(
     *releases.ALL,
     *unprepare.ALL,
     *status_and_health.ALL,
+    *containers.ALL,
 )
 
 

@@ -68,7 +68,7 @@ def test_a_container_without_a_claim_sees_nothing(scenario):
     with_claim, without = pod.containers("with", "without")
 
     assert with_claim.seen_devices == pod.devices
-    assert without.seen_devices == NONE
+    assert without.reachable_devices == NONE
 
 
 @requirement(
@@ -238,7 +238,7 @@ def test_nothing_is_seen_of_a_claim_that_no_container_refers_to(scenario, node):
     with_claim.delete().should_be_gone()
     scenario.apply("claims/unused-claim.yaml", node=node)
 
-    assert scenario.pod("pod").should_run().seen_devices == NONE
+    assert scenario.pod("pod").should_run().reachable_devices == NONE
 
 
 @requirement(

@@ -30,6 +30,7 @@ GIVEN: Mapping[str, str] = {
     "unconfigured": "a claim needs no configuration",
     "alone": "a claim needs no devices of other classes",
     "rights": "the driver has the rights that its manifests grant it",
+    "unforgeable": "what shows that a container has a device is nothing that each pod can set itself",
 }
 Count = int | Literal["all"]
 

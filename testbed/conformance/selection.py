@@ -22,6 +22,7 @@ _DECLARED = {
     "unconfigured": "that each claim needs configuration (spec.devices.claim.configuration)",
     "alone": "that each claim needs devices of other classes (spec.devices.claim.with)",
     "rights": "a process, which has the rights of an administrator (spec.install.process)",
+    "unforgeable": "that variables, which each pod can set, or a command, which may read them, show devices, and no spec.probe.without",
 }
 
 

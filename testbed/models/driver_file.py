@@ -276,6 +276,7 @@ class DriverFile(Strict):
             "unconfigured": self.devices.claim.configuration == "optional",
             "alone": not self.devices.claim.with_,
             "rights": not (self.install and self.install.process),
+            "unforgeable": self.probe.is_unforgeable,
         }
         return frozenset(word for word, holds in assumptions.items() if holds)
 

@@ -195,6 +195,11 @@ class Probe(Observation):
         """Return the probe for containers without a claim."""
         return self.without or self
 
+    @property
+    def is_unforgeable(self) -> bool:
+        """Return True if no pod can set itself what shows a device to containers without a claim. A command may read variables."""
+        return self.of_others.kind != "env" and (self.without is not None or self.kind != "command")
+
 
 def _members(text: str) -> Iterator[str]:
     """Yield the members of a list such as 0-3,8; words are separated by commas."""

@@ -31,9 +31,8 @@ from testbed.waiting import Budget, NotYet, eventually
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 _KEY = secrets.token_bytes(16)  # of this process only, so that values cannot be guessed from their digests
 # One line for each variable (line breaks in values are replaced), an empty line, then mount points and device nodes.
-_PRINT_ENVIRONMENT = (
-    r"tr '\n\0' '\1\n' </proc/self/environ; echo; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
-)
+_PRINT_VARIABLES = r"tr '\n\0' '\1\n' </proc/self/environ"
+_PRINT_ENVIRONMENT = rf"{_PRINT_VARIABLES}; echo; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
 class PodOfContainer(Protocol):
@@ -99,12 +98,8 @@ class Container:
 
     @property
     def seen_devices(self) -> SeenDevices:
-        """Return the devices that the driver file's probe finds in the running container, whatever its exit code is.
-
-        In a container without devices this is `probe.without`, if the driver file has it.
-        """
-        probe = self.pod.world.driver_file.probe
-        return self._seen_through(probe.of_others if probe.without and not self._allocated else probe)
+        """Return the devices that the driver file's probe finds in the running container, whatever its exit code is."""
+        return self._seen_through(self.pod.world.driver_file.probe)
 
     @property
     def reachable_devices(self) -> SeenDevices:
@@ -160,6 +155,21 @@ class Container:
         if not found:
             raise NothingToJudge("the claim adds no environment variable, mount or device node to its container")
         return found
+
+    def variables_beside(self, plain: Container) -> list[dict[str, str]]:
+        """Return the environment variables that a container without claims lacks, for a manifest; NothingToJudge if there is none.
+
+        Kubernetes expands $ in values, so each is doubled.
+        """
+        own, others = self._variables(), plain._variables()
+        added = {name: value for name, value in own.items() if others.get(name) != value and name != "HOSTNAME"}
+        if not added:
+            raise NothingToJudge("the claim adds no environment variable to its container")
+        return [{"name": name, "value": value.replace("$", "$$")} for name, value in added.items()]
+
+    def _variables(self) -> dict[str, str]:
+        lines = self._output(("sh", "-c", _PRINT_VARIABLES)).splitlines()
+        return {name: value.replace("\1", "\n") for name, _, value in (line.partition("=") for line in lines)}
 
     @property
     def environment_names(self) -> CheckedSet[str]:
@@ -268,8 +278,11 @@ class Container:
             raise DriverFailed(f"{late.last_seen}{cause}", hint="" if lacking else self._hint()) from late
 
     def _cpus_of_claims(self, probe: Observation, text: str) -> frozenset[Device]:
-        """Return the allocated devices among the CPUs of a container without devices: all pods share those that no claim has."""
-        claims = self.pod.world.kube.list(RESOURCE, "ResourceClaim")
+        """Return the CPUs of a container without devices that are allocated in the same test. All pods share those that no claim has.
+
+        Claims of other tests may be allocated and not yet prepared.
+        """
+        claims = self.pod.world.kube.list(RESOURCE, "ResourceClaim", self.pod.namespace)
         allocated_now = frozenset(device for each in claims for device in allocated(each))
         shown = probe.ids(text)
         known = self._known(probe, shown)
@@ -280,17 +293,16 @@ class Container:
         driver = self.pod.world.driver_file.driver
         if probe.shows == "exit code":
             return from_exit_code(answer, driver)
-        return from_count(answer, driver) if probe.shows == "count" else from_set(answer, self._others(), driver)
+        return from_count(answer, driver) if probe.shows == "count" else from_set(answer, self._others(probe), driver)
 
-    def _others(self) -> list[Answer]:
+    def _others(self, probe: Observation) -> list[Answer]:
         """Return the answers of other containers that still run on the node."""
         pods = self.pod.world.kube.list("v1", "Pod", self.pod.namespace)
         here = {each["metadata"]["uid"] for each in pods if each["spec"].get("nodeName") == self.pod.node}
         results = self.pod.world.probe_results.of(self.pod.namespace)
         me = (self.pod.name, self.name)
-        return [
-            each.answer for each in results if each.answer and each.pod_uid in here and (each.pod, each.container) != me
-        ]
+        same_probe = (each for each in results if each.matches == probe.pattern and (each.pod, each.container) != me)
+        return [each.answer for each in same_probe if each.answer and each.pod_uid in here]
 
     def _own(self, devices: frozenset[Device]) -> frozenset[Device]:
         return frozenset(each for each in devices if each.driver == self.pod.world.driver_file.driver)

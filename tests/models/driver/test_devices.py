@@ -30,7 +30,24 @@ from tests.models.driver.files import FULL, load
 )
 def test_the_file_declares_what_tests_may_assume_about_devices(folder: Path, more: str, given: set[str]) -> None:
     identity = "    identity: {attribute: uuid, scope: cluster}\n"
-    assert load(folder, FULL.replace(identity, identity + more)).given == given
+    assert load(folder, FULL.replace(identity, identity + more)).given == given - {"unforgeable"}
+
+
+@pytest.mark.parametrize(
+    ("probe", "is_unforgeable"),
+    [
+        ("env: '(?P<set>A)'", False),
+        ("command: [smi]", False),
+        ("command: [smi], without: {command: [smi]}", True),
+        ("env: '(?P<set>A)', without: {env: '(?P<set>B)'}", False),
+        ("env: '(?P<set>A)', without: {metadata: true}", True),
+        ("deviceNode: '(?P<set>A)'", True),
+        ("cpuset: true", True),
+    ],
+)
+def test_a_probe_that_each_pod_can_answer_itself(folder: Path, probe: str, is_unforgeable: bool) -> None:
+    found = load(folder, f"{FULL[: FULL.index('  probe:')]}  probe: {{{probe}}}\n")
+    assert ("unforgeable" in found.given) is is_unforgeable
 
 
 def test_a_class_of_shared_devices_needs_amounts(folder: Path) -> None:

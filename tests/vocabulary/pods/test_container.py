@@ -230,6 +230,17 @@ def test_what_a_claim_adds_to_a_container(pod: Callable[..., Pod]) -> None:
         workload.additions_to(plain)
 
 
+def test_the_variables_of_a_claim_can_be_set_by_another_pod(pod: Callable[..., Pod]) -> None:
+    found = pod(RUNS)
+    plain, workload = found.container("plain"), found.container("c")
+    kube_of(found).outputs["p/plain"] = "HOSTNAME=q\nPATH=/bin\nKEY=1\n"
+    kube_of(found).outputs["p/c"] = "HOSTNAME=p\nPATH=/bin\nKEY=$2\1=3\nNEW=a b\n"
+    added = [{"name": "KEY", "value": "$$2\n=3"}, {"name": "NEW", "value": "a b"}]
+    assert workload.variables_beside(plain) == added
+    with pytest.raises(NothingToJudge, match="the claim adds no environment variable"):
+        plain.variables_beside(plain)
+
+
 def test_the_environment_distinguishes_values_without_showing_them(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     kube_of(found).outputs["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"

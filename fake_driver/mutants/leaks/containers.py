@@ -1,0 +1,101 @@
+"""Drivers that add devices to containers without a claim: their variables, and a metadata file that names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from fake_driver.atomic_files import write_atomically
+from fake_driver.mutants.leaks import nri_plugin
+from fake_driver.mutants.leaks.nri_plugin import Additions, NewContainer
+from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
+from fake_driver.preparing.device_metadata import VERSIONS, container_path, device_entry, file_content
+from fake_driver.preparing.driver import Driver
+
+_METADATA = "/dra-device-attributes/"
+
+
+class _Leak(Driver):
+    """A driver that is correct for claims, and adds the node's first device to some containers without a claim."""
+
+    def recover(self) -> None:
+        """Recover, and then register with the container runtime."""
+        super().recover()
+        nri_plugin.start(f"leak-{self.name}", self.additions)
+
+    def additions(self, container: NewContainer) -> Additions | None:
+        """Return what a new container gets, or None."""
+        if any(_METADATA in each for each in container.mounts) or not self._leaks_to(container):
+            return None  # a container with a mount of metadata has a claim
+        device, pool = self._collaborators.inventory.devices[0], self._collaborators.inventory.pool
+        allocated = AllocatedDevice("device", pool, device.name)
+        claim = PreparedClaim(ClaimRef("leaked", "default", "leaked"), (allocated,))
+        path = self._write_metadata(claim, device_entry(device, allocated, self.name, {}))
+        variables = self._collaborators.environment(device, allocated, pool)
+        return Additions(variables, {container_path(claim, "device", self.name): path})
+
+    def _write_metadata(self, claim: PreparedClaim, entry: dict[str, object]) -> Path:
+        path = self._leaked_files / "leaked.json"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        write_atomically(path, file_content(claim, "device", [entry], VERSIONS), 0o644, is_durable=False)
+        return path
+
+    @property
+    def _leaked_files(self) -> Path:
+        return self._metadata._folder.parent / "leaked"
+
+    def _leaks_to(self, container: NewContainer, /) -> bool:
+        raise NotImplementedError
+
+
+class LeakToEveryContainer(_Leak):
+    """Every container on the node gets the first device, also those of pods without a claim."""
+
+    def _leaks_to(self, _container: NewContainer, /) -> bool:
+        return True
+
+
+class LeakWhileClaimed(_Leak):
+    """While a claim is prepared on the node, containers without a claim get the first device."""
+
+    def _leaks_to(self, _container: NewContainer, /) -> bool:
+        return self.prepared > 0
+
+
+class LeakToRestartedContainers(_Leak):
+    """A restarted container without a claim gets the first device."""
+
+    _created: ClassVar[list[tuple[str, str]]] = []
+
+    def _leaks_to(self, container: NewContainer, /) -> bool:
+        before = self._created.count((container.sandbox, container.name))
+        self._created.append((container.sandbox, container.name))
+        return before > 0
+
+
+class LeakToForgedEnvironment(_Leak):
+    """A container that sets a device's variables itself gets the first device."""
+
+    def _leaks_to(self, container: NewContainer, /) -> bool:
+        kind = self._collaborators.inventory.devices[0].kind.upper()
+        return any(each.startswith(f"{kind}_DEVICE_") for each in container.environment)
+
+
+class LeakWhenAllAreClaimed(_Leak):
+    """When all ordinary devices of the node are prepared, containers without a claim get the first device."""
+
+    def _leaks_to(self, _container: NewContainer, /) -> bool:
+        with self._checkpoint.locked() as checkpoint:
+            prepared = {device.device for claim in checkpoint.claims.values() for device in claim.devices}
+        return all(
+            each.name in prepared for each in self._collaborators.inventory.devices if "purpose" not in each.attributes
+        )
+
+
+ALL = (
+    LeakToEveryContainer,
+    LeakWhileClaimed,
+    LeakToRestartedContainers,
+    LeakToForgedEnvironment,
+    LeakWhenAllAreClaimed,
+)
