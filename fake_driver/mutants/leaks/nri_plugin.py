@@ -55,7 +55,7 @@ def run_forever(name: str, decide: Decide, path: Path = SOCKET) -> None:
                 connection.connect(str(path))
                 Plugin(connection, decide).serve(name)
         except (OSError, EOFError) as broken:
-            log.info("NRI is not available: %s", broken)
+            log.debug("NRI is not available: %s", broken)
 
 
 def start(name: str, decide: Decide) -> None:

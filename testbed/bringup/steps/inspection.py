@@ -30,7 +30,7 @@ def check_before_install(found: FoundCluster, resolved: ResolvedConfig) -> list[
         _refuse_unused_hardware(config)
         return []
     _refuse_without_pull_secret(found.kube, drivers)
-    images = [resolved.spec.workload_image]
+    images = [resolved.spec.workload_image, *(each.probe.image for each in drivers[:1] if each.probe.image)]
     if any(each.install for each in drivers):
         image = driver_image(resolved)
         images += [image] if image else []
