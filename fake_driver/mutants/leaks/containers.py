@@ -1,11 +1,13 @@
-"""Drivers that add devices to containers without a claim: their variables, and a metadata file that names them."""
+"""Drivers that add devices to containers without a claim: their variables, device nodes, and a metadata file that names them."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
 from fake_driver.atomic_files import write_atomically
+from fake_driver.devices.model import Device
 from fake_driver.mutants.leaks import nri_plugin
 from fake_driver.mutants.leaks.nri_plugin import Additions, NewContainer
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
@@ -32,7 +34,7 @@ class _Leak(Driver):
         claim = PreparedClaim(ClaimRef("leaked", "default", "leaked"), (allocated,))
         path = self._write_metadata(claim, device_entry(device, allocated, self.name, {}))
         variables = self._collaborators.environment(device, allocated, pool)
-        return Additions(variables, {container_path(claim, "device", self.name): path})
+        return Additions(variables, {container_path(claim, "device", self.name): path}, _character_devices(device))
 
     def _write_metadata(self, claim: PreparedClaim, entry: dict[str, object]) -> Path:
         path = self._leaked_files / "leaked.json"
@@ -46,6 +48,13 @@ class _Leak(Driver):
 
     def _leaks_to(self, container: NewContainer, /) -> bool:
         raise NotImplementedError
+
+
+def _character_devices(device: Device) -> dict[str, tuple[int, int]]:
+    """Return the numbers of the device nodes that CDI adds for a device. The driver's container has the same /dev/null as the node."""
+    nodes = device.container_edits.get("deviceNodes", ())
+    numbers = {each["path"]: Path(each.get("hostPath", each["path"])).stat().st_rdev for each in nodes}
+    return {path: (os.major(number), os.minor(number)) for path, number in numbers.items()}
 
 
 class LeakToEveryContainer(_Leak):

@@ -37,10 +37,11 @@ class NewContainer:
 
 @dataclass(frozen=True)
 class Additions:
-    """What a container gets: variables, and files of the node by their paths in the container."""
+    """What a container gets: variables, and files and character devices of the node by their paths in the container."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+    character_devices: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # major and minor numbers
 
 
 Decide = Callable[[NewContainer], Additions | None]
@@ -132,4 +133,9 @@ def _adjustment(added: Additions) -> bytes:
         (3, message((1, path), (2, "bind"), (3, str(source)), (4, "ro"), (4, "rbind")))
         for path, source in added.files.items()
     ]
-    return message(*mounts, *((4, message((1, name), (2, value))) for name, value in added.environment.items()))
+    variables = [(4, message((1, name), (2, value))) for name, value in added.environment.items()]
+    nodes = [
+        (1, message((1, path), (2, "c"), (3, major), (4, minor)))
+        for path, (major, minor) in added.character_devices.items()
+    ]
+    return message(*mounts, *variables, (6, message(*nodes)))

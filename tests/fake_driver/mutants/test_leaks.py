@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -15,6 +16,7 @@ import pytest
 from fake_driver.mutants.leaks import nri_plugin
 from fake_driver.mutants.leaks.nri_plugin import Additions, NewContainer, Plugin
 from fake_driver.mutants.leaks.protobuf import fields, message, parts, texts
+from testbed import folders
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -43,6 +45,22 @@ def test_leak_to_every_container(mutant: StartMutant) -> None:
     assert mounted.endswith("/resourceclaims/leaked/device/gpu.dra-testbed.example-metadata.json")
     content, _ = json.JSONDecoder().raw_decode(path.read_text())
     assert content["requests"][0]["devices"][0]["name"] == "gpu-0"
+
+
+def test_a_leak_has_the_device_nodes_of_the_device(mutant: StartMutant) -> None:
+    shipped = folders.data("manifests") / "hardware/device-nodes.yaml"
+    driver: Any = mutant("leak-to-every-container", hardware=str(shipped))
+    null = Path("/dev/null").stat().st_rdev
+    added: Additions = driver.process.driver.additions(PLAIN)
+    assert added.character_devices == {"/dev/gpu-0": (os.major(null), os.minor(null))}
+
+
+@pytest.mark.parametrize(("name", "node"), [("", "/dev/gpu-1"), ("env-of-another-device", "/dev/gpu-0")])
+def test_the_device_node_of_a_claim(mutant: StartMutant, fake_api: FakeApi, name: str, node: str) -> None:
+    driver = mutant(name, hardware=str(folders.data("manifests") / "hardware/device-nodes.yaml"))
+    driver.prepare(fake_api.claim(devices=("gpu-1",)))
+    (spec,) = (json.loads(path.read_text()) for path in driver.cdi_files)
+    assert [each["path"] for each in spec["devices"][0]["containerEdits"]["deviceNodes"]] == [node]
 
 
 def test_leak_while_claimed(mutant: StartMutant, fake_api: FakeApi) -> None:
@@ -112,7 +130,7 @@ class Runtime:
 @pytest.fixture
 def runtime() -> Iterator[Runtime]:
     ours, theirs = socket.socketpair()
-    additions = Additions({"A": "b"}, {"/there": Path("/here")})
+    additions = Additions({"A": "b"}, {"/there": Path("/here")}, {"/dev/gpu-0": (1, 3)})
     plugin = Plugin(theirs, lambda container: additions if container == PLAIN else None)
 
     def serve() -> None:
@@ -146,5 +164,7 @@ def test_the_plugin_adds_to_some_containers(runtime: Runtime) -> None:
     (mounted,), (variable,) = parts(adjustment, 3), parts(adjustment, 4)
     assert [texts(mounted, number) for number in (1, 2, 3, 4)] == [["/there"], ["bind"], ["/here"], ["ro", "rbind"]]
     assert [texts(variable, number) for number in (1, 2)] == [["A"], ["b"]]
+    (node,) = parts(parts(adjustment, 6)[0], 1)
+    assert list(fields(node)) == [(1, b"/dev/gpu-0"), (2, b"c"), (3, 1), (4, 3)]
     other = message((2, "sandbox"), (3, "other"))
     assert runtime.call("CreateContainer", message((2, other))) == b""
