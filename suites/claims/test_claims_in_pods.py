@@ -238,7 +238,7 @@ def test_nothing_is_seen_of_a_claim_that_no_container_refers_to(scenario, node):
     with_claim.delete().should_be_gone()
     scenario.apply("claims/unused-claim.yaml", node=node)
 
-    assert scenario.pod("pod").should_run().reachable_devices == NONE
+    assert scenario.pod("pod").should_run().container("workload").reachable_devices == NONE
 
 
 @requirement(

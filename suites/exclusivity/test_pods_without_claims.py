@@ -16,10 +16,10 @@ DESIGN = "KEP-4381, section Managing resources"
 )
 def test_a_pod_without_a_claim_runs_before(scenario, node):
     scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
-    plain = scenario.pod("plain").should_run()
+    plain = scenario.pod("plain").should_run().container("workload")
 
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
-    owner = scenario.pod("pod").should_run()
+    owner = scenario.pod("pod").should_run().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert plain.reachable_devices == NONE
@@ -35,10 +35,10 @@ def test_a_pod_without_a_claim_runs_before(scenario, node):
 )
 def test_a_pod_without_a_claim_starts_meanwhile(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
-    owner = scenario.pod("pod").should_run()
+    owner = scenario.pod("pod").should_run().container("workload")
 
     scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
-    plain = scenario.pod("plain").should_run()
+    plain = scenario.pod("plain").should_run().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert plain.reachable_devices == NONE
@@ -54,7 +54,7 @@ def test_a_pod_without_a_claim_starts_meanwhile(scenario, node):
 )
 def test_a_container_without_a_claim_is_restarted(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
-    owner = scenario.pod("pod").should_run()
+    owner = scenario.pod("pod").should_run().container("workload")
     scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
     plain = scenario.pod("plain").should_run().container("workload")
     assert plain.reachable_devices == NONE
@@ -76,13 +76,13 @@ def test_a_container_without_a_claim_is_restarted(scenario, node):
 )
 def test_a_pod_forges_the_environment_of_a_claim(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)
-    owner = scenario.pod("pod").should_run()
+    owner = scenario.pod("pod").should_run().container("workload")
     scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
     plain = scenario.pod("plain").should_run().container("workload")
 
-    variables = owner.container("workload").variables_beside(plain)
+    variables = owner.variables_beside(plain)
     scenario.apply("exclusivity/pod.yaml", name="forger", node=node, variables=variables)
-    forger = scenario.pod("forger").should_run()
+    forger = scenario.pod("forger").should_run().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert forger.reachable_devices == NONE
@@ -101,10 +101,10 @@ def test_a_pod_forges_the_environment_of_a_claim(scenario, node):
 )
 def test_all_devices_of_a_node_are_claimed(scenario):
     scenario.apply("exclusivity/all.yaml")
-    owner = scenario.pod("pod").should_run()
+    owner = scenario.pod("pod").should_run().container("workload")
 
-    scenario.apply("exclusivity/pod.yaml", name="plain", node=owner.node, variables=[])
-    plain = scenario.pod("plain").should_run()
+    scenario.apply("exclusivity/pod.yaml", name="plain", node=owner.pod.node, variables=[])
+    plain = scenario.pod("plain").should_run().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert plain.reachable_devices == NONE

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import fnmatch
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -60,7 +59,7 @@ class FakeKube:
         made = copy.deepcopy(manifest)
         made["metadata"].setdefault("namespace", "default")
         before = self.objects.get(_key(made), {"metadata": {}})["metadata"]
-        made["metadata"].setdefault("uid", before.get("uid") or str(uuid.uuid4()))
+        made["metadata"].setdefault("uid", before.get("uid") or f"{'-'.join(_key(made))}-{len(self.deleted)}")
         self.objects[_key(made)] = {**self.objects.get(_key(made), {}), **made}
         self.react(self)
         return copy.deepcopy(made)

@@ -107,16 +107,8 @@ class Pod:
     @property
     def seen_devices(self) -> SeenDevices:
         """Return the devices that the probe finds in the containers."""
-        return SeenDevices(result for each in self._every_container for result in each.seen_devices.probe_results)
-
-    @property
-    def reachable_devices(self) -> SeenDevices:
-        """Return the devices that the probe for containers without a claim finds in the containers."""
-        return SeenDevices(result for each in self._every_container for result in each.reachable_devices.probe_results)
-
-    @property
-    def _every_container(self) -> tuple[Container, ...]:
-        return self.containers(*(each["name"] for each in self.object["spec"]["containers"]))
+        names = [each["name"] for each in self.object["spec"]["containers"]]
+        return SeenDevices(result for each in self.containers(*names) for result in each.seen_devices.probe_results)
 
     def container(self, name: str) -> Container:
         """Return a container."""
