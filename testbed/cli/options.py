@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,6 +102,11 @@ def testbed(command: Command) -> Command:
     for option in reversed(all_of_them):
         command = option(command)
     return command
+
+
+def driver_files(names: Iterable[str]) -> list[Path]:
+    """Return the driver files with these names or paths."""
+    return [path for name in names if (path := effective(None, {"driver": name}).driver)]
 
 
 def configuration(flags: Mapping[str, Any]) -> TestbedConfig:

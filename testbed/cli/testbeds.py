@@ -16,8 +16,10 @@ from testbed.cli import options
 from testbed.copying import copy_tree
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
+from testbed.models.driver_file import load_driver_file
 from testbed.models.status import TestbedStatus
 from testbed.progress import Progress
+from testbed.runs import several
 from testbed.waiting import set_patience
 
 T = TypeVar("T")
@@ -25,14 +27,16 @@ T = TypeVar("T")
 
 @click.command()
 @options.testbed
-@options.driver
+@options.drivers
 @options.patience
 @click.option("-v", "--verbose", is_flag=True, help="Print the effective configuration first.")
 @click.option("--plan", is_flag=True, help="Show what would be made; change nothing.")
 @options.output_format
-def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) -> None:
-    """Make a testbed that stays, with a driver."""
-    config = options.configuration(flags)
+def up(drivers: tuple[str, ...], patience: float, verbose: bool, plan: bool, output: str, **flags: Any) -> None:
+    """Make a testbed that stays, with a driver. Further drivers are installed by the first one."""
+    config = options.configuration({**flags, "driver": drivers[0] if drivers else None})
+    further = options.driver_files(drivers[1:])
+    several.refuse_further_installations(config.driver, further)
     if plan:
         _print_plan(config, output)
         return
@@ -43,6 +47,9 @@ def up(patience: float, verbose: bool, plan: bool, output: str, **flags: Any) ->
         progress.say(config.as_yaml())
     set_patience(patience)
     testbed = bringup.bring_up(config, progress)
+    for each in map(load_driver_file, further):
+        with progress.step(f"driver {each.driver}"):
+            several.wait_until_ready(testbed, each)
     kubeconfig, shown = testbed.folder / "kubeconfig", "resourceslices" if config.driver else "nodes"
     click.echo(
         f"testbed {testbed.name} is up\n\n  export KUBECONFIG={kubeconfig}\n  kubectl get {shown}\n\n"

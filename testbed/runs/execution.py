@@ -10,7 +10,7 @@ from testbed.conformance import report_folder
 from testbed.conformance.assertions import require_assertions
 from testbed.conformance.results import exit_code
 from testbed.conformance.run_started import run_started
-from testbed.drivers import expected_nodes, refuse_wrong_names, wait_ready
+from testbed.drivers import refuse_wrong_names
 from testbed.errors import TestbedError
 from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import load_driver_file
@@ -33,8 +33,9 @@ def execute(request: RunRequest, *others: RunRequest) -> int:
     set_patience(request.patience)  # for the testbed, which is made in this process
     testbed, config = target(request)
     driver = request.driver_file(config)
-    several.refuse_further_installations(driver, others)
-    for each in (driver, *(other.driver_file(config) for other in others)):
+    further = [each.driver_file(config) for each in others]
+    several.refuse_further_installations(driver, further)
+    for each in (driver, *further):
         check_known_ids(each)
     started = run_started(request, driver, expected_environment(request.testbed, config))
     with report_folder.reserve(request.report):
@@ -68,8 +69,7 @@ def _judge_installed(request: RunRequest) -> int:
         early = EarlyReport(request.report, started)
         with early.recording_failure():
             early.begin()
-            wait_ready(testbed.kube, driver_file, expected_nodes(testbed.kube, driver_file, testbed.kept_nodes))
-            refuse_wrong_names(testbed.kube, driver_file)
+            several.wait_until_ready(testbed, driver_file)
         return exit_code(pytest_process.run_suites(request))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from testbed.bringup import Testbed
+from testbed.drivers import expected_nodes, refuse_wrong_names, wait_ready
 from testbed.errors import TestbedError, UsageError
 from testbed.models.config import TestbedConfig
-from testbed.models.driver_file import load_companions, load_driver_file
+from testbed.models.driver_file import DriverFile, load_companions, load_driver_file
 from testbed.models.run_request import RunRequest
 
 # A driver that failed is worse than one without an answer, as in the result of one driver.
@@ -34,15 +36,22 @@ def with_report_folders(requests: Sequence[RunRequest]) -> list[RunRequest]:
     return [each.model_copy(update={"report": each.report / name}) for each, name in zip(requests, names, strict=True)]
 
 
-def refuse_further_installations(first: Path, others: Sequence[RunRequest]) -> None:
+def refuse_further_installations(first: Path | None, others: Sequence[Path]) -> None:
     """Raise UsageError if a further driver file installs its driver, unless the first one does that: as a companion."""
     if not others:
         return
+    if first is None:
+        raise UsageError("--driver none installs nothing for the other drivers", hint="leave it out")
     companions = {each.driver for each in load_companions(load_driver_file(first))}
-    for each in others:
-        found = load_driver_file(each.driver_file(TestbedConfig()))
+    for found in map(load_driver_file, others):
         if found.install and found.driver not in companions:
             raise UsageError(
                 f"driver file {found.name} installs its driver, but only the first of several driver files may do that",
-                hint=f"set spec.install to installed: true in it, or list it under spec.companions of {first.name}",
+                hint=f"set spec.install to installed: true in it, or list it under spec.companions of {load_driver_file(first).name}",
             )
+
+
+def wait_until_ready(testbed: Testbed, driver_file: DriverFile) -> None:
+    """Wait until a further driver is ready. Raise an error if it is not, or if its driver file has wrong names."""
+    wait_ready(testbed.kube, driver_file, expected_nodes(testbed.kube, driver_file, testbed.kept_nodes))
+    refuse_wrong_names(testbed.kube, driver_file)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from testbed.kube.ownership import Owner
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Tier
 from testbed.models.run_request import RunRequest
-from testbed.runs import execution, pytest_process
+from testbed.runs import pytest_process, several
 from testbed.waiting import Budget, set_patience
 from tests.fakes import cluster
 
@@ -143,7 +144,7 @@ _BOTH = ["--driver", "fake-gpu", "--driver", "fake-nic"]
 def two_drivers(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Let the second driver be ready at once: the fake cluster has only the first one."""
     for name in ("wait_ready", "refuse_wrong_names"):
-        monkeypatch.setattr(execution, name, lambda *_: None)
+        monkeypatch.setattr(several, name, lambda *_: None)
     return stage
 
 
@@ -421,3 +422,13 @@ def test_an_unknown_testbed_leaves_no_report_folder(
     monkeypatch.setattr(bringup, "attach", attach)
     assert run(["run", "--testbed", "mine"]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_up_waits_until_further_drivers_are_ready(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bringup, "bring_up", lambda config, _progress: replace(cluster.make(), config=config))
+    waited: list[str] = []
+    monkeypatch.setattr(several, "wait_until_ready", lambda _testbed, found: waited.append(found.name))
+    assert run(["up", *_BOTH]) == 0
+    assert waited == ["fake-nic"]
+    assert run(["up", "--driver", "fake-nic", "--driver", "fake-gpu"]) == 2
+    assert stage.done == []
