@@ -46,7 +46,7 @@ class Churn:
         """Create pods of a manifest and kill components, for two minutes and for at least as many pods as the environment says."""
         least, began, found = _least_pods(), time.monotonic(), Churned(0, ())
         kills = (self.daemon.kill_on, Node.restart_runtime, Node.restart_kubelet)
-        at_once = max(1, min(_AT_ONCE, len(self.driver.devices_on(self.node)) // 2))
+        at_once = self._pods_at_once()
         for number in itertools.count():
             if time.monotonic() - began >= _SECONDS and found.pods >= least:
                 break
@@ -60,6 +60,12 @@ class Churn:
             f"{found.pods} pods ran, {number} components were killed, {len(found.without_devices)} pods lacked devices"
         )
         return found
+
+    def _pods_at_once(self) -> int:
+        """Return how many pods fit on half of the node's devices, so that those of the previous round may still be ending."""
+        shape, devices = self.scenario.world.driver_file.devices.claim, self.driver.devices_on(self.node)
+        fitting = 1 if shape.counts == "all" or shape.with_ else len(devices) // (2 * shape.count)
+        return max(1, min(_AT_ONCE, fitting))
 
     def _create(self, manifest: str, number: int, count: int) -> Pods:
         names = [f"round-{number}-{index}" for index in range(count)]

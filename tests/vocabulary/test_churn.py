@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from testbed.errors import UsageError
+from testbed.models.driver.devices import ClaimShape
 from testbed.vocabulary import churn
 from testbed.vocabulary.churn import Churn
 from testbed.vocabulary.cluster.nodes import Node
@@ -13,6 +15,7 @@ from testbed.vocabulary.driver.driver import Driver
 from testbed.vocabulary.scenario import new_scenario
 from testbed.vocabulary.world import World
 
+PLAIN = ClaimShape()
 MANIFEST = "lifecycle/churning-pod.yaml"
 
 
@@ -35,8 +38,8 @@ def churned(world: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> Cal
     monkeypatch.setattr(churn, "_SECONDS", 0)
     monkeypatch.setattr(churn, "_STEP", 0)
 
-    def run(least: str, fault: str = "") -> Any:
-        here, killed, notes = world(fault), Killed(), list[str]()
+    def run(least: str, fault: str = "", claim: ClaimShape = PLAIN) -> Any:
+        here, killed, notes = _with_shape(world(fault), claim), Killed(), list[str]()
         monkeypatch.setenv(churn.LEAST_PODS, least)
         for verb in ("restart_runtime", "restart_kubelet"):
             monkeypatch.setattr(Node, verb, lambda node, verb=verb: killed.order.append(verb))
@@ -48,6 +51,19 @@ def churned(world: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> Cal
         return found, notes, killed.order
 
     return run
+
+
+def _with_shape(world: World, claim: ClaimShape) -> World:
+    file = world.driver_file
+    devices = file.spec.devices.model_copy(update={"claim": claim})
+    return replace(
+        world, driver_file=file.model_copy(update={"spec": file.spec.model_copy(update={"devices": devices})})
+    )
+
+
+def test_claims_for_all_devices_of_a_node_come_one_after_another(churned: Callable[..., Any]) -> None:
+    found, _, order = churned("2", claim=ClaimShape(counts="all"))
+    assert (found.pods, len(order)) == (2, 2)
 
 
 def test_components_are_killed_in_turn_until_enough_pods_ran(churned: Callable[..., Any]) -> None:
