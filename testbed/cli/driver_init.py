@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from testbed.cli import options
 from testbed.errors import UsageError
 from testbed.onboarding.discovery.initialize import InitRequest, initialize
 from testbed.onboarding.discovery.questions import Questions
-from testbed.onboarding.discovery.sources import find_source
+from testbed.onboarding.discovery.sources import Source, find_source, process_source
 from testbed.progress import Progress
 from testbed.waiting import set_patience
 
@@ -29,6 +30,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=_PATH,
     metavar="PATH",
     help="Manifests (a file or folder; repeatable), a kustomization, or a Helm chart. Without it, the driver is installed already.",
+)
+@click.option(
+    "--process",
+    default="",
+    metavar="COMMAND",
+    help="A program that is the driver, one process on each node; `{{ node }}` is its name. Only with provider local.",
 )
 @click.option("--values", type=_FILE, metavar="FILE", help="Values of the chart.")
 @click.option(
@@ -68,28 +75,37 @@ def init(sources: tuple[Path, ...], yes: bool, patience: float, **flags: Any) ->
 
 def _request(sources: tuple[Path, ...], flags: dict[str, Any]) -> InitRequest:
     own = {name: flags.pop(name) for name in ("images", "driver_name", "output", "force")}
-    values, companions, testbed = (flags.pop(name) for name in ("values", "companions", "testbed_name"))
-    name = flags.pop("name") or ""
-    config = options.configuration({**flags, "driver": "none", "provider": _provider(flags, sources)})
-    if not sources and not testbed and config.provider != "existing":
+    testbed, name = flags.pop("testbed_name"), flags.pop("name") or (own["output"].stem if own["output"] else "")
+    source = _source(sources, name, own["images"], flags)
+    config = options.configuration({**flags, "driver": "none", "provider": _provider(flags, source)})
+    if not source.installs and not testbed and config.provider != "existing":
         raise UsageError(
             "there is no driver to describe",
-            hint="--from with its manifests, or --kubeconfig of a cluster where it runs",
+            hint="--from with its manifests, --process with its command, or --kubeconfig of a cluster where it runs",
         )
-    source = find_source(
-        sources, values, own["images"], companions, name or (own["output"].stem if own["output"] else "")
-    )
     return InitRequest(source, config, testbed, **own)
 
 
-def _provider(flags: dict[str, Any], sources: Sequence[Path]) -> str | None:
+def _source(sources: Sequence[Path], name: str, images: Sequence[Path], flags: dict[str, Any]) -> Source:
+    process, values, companions = (flags.pop(each) for each in ("process", "values", "companions"))
+    if not process:
+        return find_source(sources, values, images, companions, name)
+    if sources or values or images:
+        raise UsageError("--process is a program of this host", hint="leave --from, --values and --image out")
+    try:
+        return process_source(shlex.split(process), companions, name)
+    except ValueError as wrong:
+        raise UsageError(f"--process {process!r}: {wrong}", hint="quote it as in a shell") from wrong
+
+
+def _provider(flags: dict[str, Any], source: Source) -> str | None:
     provider = flags.get("provider")
     if not flags.get("kubeconfig") and provider != "existing":
         return provider
-    if sources:
+    if source.installs:
         raise UsageError(
-            "--from installs a driver, which init does only on testbeds that it makes",
-            hint="install the driver in the cluster first, and leave --from out",
+            "init installs drivers only on testbeds that it makes",
+            hint="install the driver in the cluster first, and leave --from and --process out",
         )
     return "existing"
 

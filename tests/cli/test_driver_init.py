@@ -22,6 +22,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", "there is no driver to describe"),
         ("--from install.yaml --kubeconfig kubeconfig", "install the driver in the cluster first"),
         ("--from install.yaml --values install.yaml", "--values install.yaml is for a chart"),
+        ("--from install.yaml --process ./driver", "--process is a program of this host"),
+        ("--process ./driver --kubeconfig kubeconfig", "install the driver in the cluster first"),
         ("--from nothing.yaml", "nothing.yaml"),
         ("--from install.yaml --output kubeconfig", "kubeconfig exists"),
         ("--testbed nothing", "there is no testbed nothing"),

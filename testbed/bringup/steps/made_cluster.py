@@ -15,12 +15,13 @@ from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk
 from testbed.drivers.companions import image_archives, planned_changes
 from testbed.drivers.host_access import host_access
 from testbed.drivers.install import manifests
+from testbed.drivers.node_files import copy_node_files
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.models.config import TestbedConfig
 from testbed.models.driver.install import Install
 from testbed.progress import Progress
-from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage, RunsProcesses
+from testbed.providers.base import Artifacts, ClusterMaker, FoundCluster, HostProblem, NodeImage
 from testbed.state_files import DamagedState
 from testbed.waiting import Budget, NotYet, eventually
 
@@ -139,12 +140,7 @@ class MadeClusterProcedure:
 
     def copy_files(self, context: Context) -> None:
         """Copy the files of drivers that are processes to all nodes."""
-        sections = [each.process for each in _installed(context) if each.process]
-        files = {path: file for each in sections for path, file in each.copied.items()}
-        if files and isinstance(context.cluster, RunsProcesses):
-            for node in context.cluster.nodes():
-                for path, file in files.items():
-                    context.cluster.copy_to_node(node.name, file, path)
+        copy_node_files(context.cluster, context.resolved.drivers)
 
     def check_components(self, context: Context) -> None:
         """Raise an error if a component has exited meanwhile. No step waits for those that nodes and drivers do not need."""

@@ -55,7 +55,9 @@ def draft(observed: Observed, questions: Questions) -> Draft:
         "version": pods.version,
         "needs": list(pods.needs),
         "install": dict(observed.install),
-        "pods": {"namespace": pods.namespace, "selector": pods.selector, "container": pods.container},
+        "pods": {}
+        if "process" in observed.install
+        else {"namespace": pods.namespace, "selector": pods.selector, "container": pods.container},
         "nodes": _nodes(pods, observed.nodes, of.selected),
         "devices": devices,
         "probe": _probe(probe, samples, questions),

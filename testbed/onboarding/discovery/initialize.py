@@ -29,7 +29,7 @@ from testbed.onboarding.discovery.inference.pods import PodsFinding
 from testbed.onboarding.discovery.installation import Installed, install_source
 from testbed.onboarding.discovery.observing import observe
 from testbed.onboarding.discovery.questions import Questions
-from testbed.onboarding.discovery.sources import Source, provisional
+from testbed.onboarding.discovery.sources import UNKNOWN, Source, provisional
 from testbed.onboarding.discovery.writer import write
 from testbed.progress import Progress
 
@@ -98,7 +98,10 @@ class _Initializer:
     def run(self) -> list[Finding]:
         """Install the driver, observe it, write the driver file, and return what a check of it finds."""
         source, images = self.request.source, self.request.images
-        installed = install_source(self.testbed, source, images, self.progress) if source.installs else Installed()
+        name = self.request.driver_name or UNKNOWN
+        installed = (
+            install_source(self.testbed, source, images, self.progress, name) if source.installs else Installed()
+        )
         with self.progress.step("devices of the driver"):
             wait_for_devices(self.testbed.kube, installed.namespaces)
         facts = gather(self.testbed.kube)
@@ -124,6 +127,11 @@ class _Initializer:
         return wanted or self.questions.choose("driver", "Which driver is described?", names, most)
 
     def _pods(self, facts: ClusterFacts, driver: str, on: Collection[str]) -> PodsFinding:
+        if self.request.source.is_process:
+            made = provisional(self.request.source, driver=self.request.driver_name or UNKNOWN).pods.namespace
+            return pods.describe(
+                next(each for each in facts.daemonsets if each.daemonset["metadata"]["namespace"] == made)
+            )
         found = pods.candidates(facts.daemonsets, driver, on)
         if not found:
             raise UsageError(
@@ -133,7 +141,7 @@ class _Initializer:
         names = [each.name for each in found]
         name = (
             names[0]
-            if pods.is_clear(found)
+            if pods.is_clear(found, driver)
             else self.questions.choose("pods", f"Which DaemonSet is {driver}?", names, names[0])
         )
         return pods.describe(found[names.index(name)])

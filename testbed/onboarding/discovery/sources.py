@@ -15,6 +15,7 @@ from testbed.models.driver_file import DriverFile
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _ARCHIVES = (".tgz", ".tar.gz")
+_DOCUMENTS = (".yaml", ".yml", ".json", ".tar", ".tgz", ".gz")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Source:
         return "chart" in self.install
 
     @property
+    def is_process(self) -> bool:
+        """Return True if the driver is a program that the testbed starts on each node."""
+        return "process" in self.install
+
+    @property
     def installs(self) -> bool:
         """Return True unless the driver is installed already."""
         return "installed" not in self.install
@@ -40,6 +46,7 @@ class Source:
         return found
 
 
+UNKNOWN = "unknown.example"  # the name of a driver before it has published devices
 INSTALLED = Source("driver", {"installed": True})
 
 
@@ -58,15 +65,26 @@ def find_source(
     return Source(_label(name) or _name_of(paths[0]), section)
 
 
+def process_source(command: Sequence[str], extra: Sequence[Path], name: str = "") -> Source:
+    """Return the source for a command that is the driver. A program that is a file here is copied to the nodes."""
+    program = Path(command[0])
+    words: list[Any] = [program.absolute() if program.is_file() else command[0], *command[1:]]
+    section: dict[str, Any] = {"process": {"command": words}}
+    if extra:
+        section["manifests"] = [each.absolute() for each in extra]
+    return Source(_label(name) or _label(program.name.partition(".")[0]) or "driver", section)
+
+
 def provisional(
-    source: Source, *, driver: str = "unknown.example", namespace: str = "", device_class: str = "unknown.example"
+    source: Source, *, driver: str = UNKNOWN, namespace: str = "", device_class: str = UNKNOWN
 ) -> DriverFile:
     """Return a driver file with which the driver can be installed and used before more is known about it."""
     home = namespace or (source.name if source.is_chart else "default")
+    pods = {"namespace": home, "selector": f"app={source.name}", "container": "driver"}
     spec = {
         "driver": driver,
-        "install": source.install,
-        "pods": {"namespace": home, "selector": "app=unknown", "container": "unknown"},
+        "install": source.relative_to(Path.cwd()),
+        **({} if source.is_process else {"pods": pods}),
         "devices": {"classes": [device_class]},
         "probe": {"env": "^(?P<name>unknown)$"},
     }
@@ -76,7 +94,7 @@ def provisional(
         "metadata": {"name": source.name},
         "spec": spec,
     }
-    return DriverFile.model_validate_json(json.dumps(content, default=str), context={"folder": Path.cwd()})
+    return DriverFile.model_validate_json(json.dumps(content), context={"folder": Path.cwd()})
 
 
 def _section(paths: Sequence[Path], values: Path | None) -> dict[str, Any]:
@@ -125,4 +143,9 @@ def _relative(value: Any, folder: Path) -> Any:
         return {key: _relative(each, folder) for key, each in value.items()}
     if isinstance(value, list):
         return [_relative(each, folder) for each in value]
-    return os.path.relpath(value, folder) if isinstance(value, Path) else value
+    if not isinstance(value, Path):
+        return value
+    found = os.path.relpath(value, folder)
+    return (
+        found if "/" in found or value.suffix in _DOCUMENTS else f"./{found}"
+    )  # a program without a folder is searched on PATH

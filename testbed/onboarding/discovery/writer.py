@@ -48,7 +48,7 @@ def _is_shown(key: str, found: Draft) -> bool:
 
 
 def _section(key: str, value: Any, reasons: Mapping[str, str], questions: Collection[Question]) -> Iterator[str]:
-    if key in _COMMENTS:
+    if key in _COMMENTS and value != {"installed": True}:
         yield from _comment(" ".join([_COMMENTS[key], *filter(None, [reasons.get(key)])]), 2)
         reasons = {name: text for name, text in reasons.items() if name != key}
     yield from _questions(key, questions, 2)

@@ -8,14 +8,15 @@ def test_the_driver_is_the_daemonset_that_can_publish_and_register() -> None:
     plugin = daemonset("acme")
     found = candidates([log, monitor, plugin], "gpu.example.com", ["node-1"])
     assert [each.name for each in found] == ["acme", "monitor"]
-    assert is_clear(found)
+    assert is_clear(found, "gpu.example.com")
 
 
 def test_of_two_possible_daemonsets_the_one_that_names_the_driver_comes_first() -> None:
     named = daemonset("zeta", priorityClassName="gpu.example.com")
     found = candidates([daemonset("acme"), named], "gpu.example.com", ["node-1"])
     assert found[0] is named
-    assert not is_clear(found)
+    assert is_clear(found, "gpu.example.com")
+    assert not is_clear(found, "other.example.com")
 
 
 def test_the_container_is_the_one_that_mounts_the_plugins() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import UsageError
-from testbed.onboarding.discovery.sources import INSTALLED, find_source, provisional
+from testbed.onboarding.discovery.sources import INSTALLED, find_source, process_source, provisional
 
 
 @pytest.fixture
@@ -55,3 +55,20 @@ def test_the_name_is_that_of_the_project(folder: Path) -> None:
     (project / "deploy/install.yaml").write_text("")
     assert find_source([project / "deploy/install.yaml"], None, [], []).name == "dranet"
     assert find_source([folder / "charts/acme-driver"], None, [], []).name == "acme-driver"
+
+
+def test_a_program_is_named_relative_to_the_driver_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "acme.bin").write_text("")
+    found = process_source(["acme.bin", "--node", "{{ node }}"], [])
+    assert (found.name, found.is_process) == ("acme", True)
+    assert found.relative_to(folder)["process"] == {"command": ["./acme.bin", "--node", "{{ node }}"]}
+    assert found.relative_to(folder / "base")["process"]["command"][0] == "../acme.bin"
+    install = provisional(found).install
+    assert install
+    assert install.process
+    assert install.process.copied == {str(folder / "acme.bin"): folder / "acme.bin"}
+
+
+def test_a_program_that_is_no_file_is_searched_on_the_nodes() -> None:
+    assert process_source(["python3", "-m", "driver"], []).relative_to(Path("/"))["process"]["command"][0] == "python3"

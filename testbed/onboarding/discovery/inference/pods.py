@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.kube.client import Object
@@ -38,17 +38,20 @@ def candidates(daemonsets: Iterable[DriverPods], driver: str, nodes: Collection[
     """Return the DaemonSets that may be the driver, the best first: those that can register with the kubelet."""
     able = [each for each in daemonsets if _mounts_plugins(each.daemonset)]
 
-    def rank(each: DriverPods) -> tuple[bool, bool, int]:
-        on = {pod["spec"].get("nodeName") for pod in each.pods}
-        mentions = driver in json.dumps(each.daemonset["spec"])
-        return (not each.writes_slices, not mentions, len(set(nodes) - on))
+    def missing(each: DriverPods) -> int:
+        return len(set(nodes) - {pod["spec"].get("nodeName") for pod in each.pods})
 
-    return sorted(able, key=rank)
+    return sorted(able, key=lambda each: (*_doubts(each, driver), missing(each)))
 
 
-def is_clear(found: Collection[DriverPods]) -> bool:
-    """Return True if only one of the candidates can publish devices."""
-    return len(found) == 1 or sum(each.writes_slices for each in found) == 1
+def is_clear(found: Sequence[DriverPods], driver: str) -> bool:
+    """Return True if only the first of the candidates can publish devices, or only it names the driver."""
+    return len(found) == 1 or _doubts(found[0], driver) < _doubts(found[1], driver)
+
+
+def _doubts(found: DriverPods, driver: str) -> tuple[bool, bool]:
+    """Return whether the account may not write ResourceSlices, and whether the DaemonSet does not name the driver."""
+    return not found.writes_slices, driver not in json.dumps(found.daemonset["spec"])
 
 
 def describe(found: DriverPods) -> PodsFinding:
