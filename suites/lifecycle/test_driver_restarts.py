@@ -15,7 +15,7 @@ RESTART = (Capability.CHANGE_DRIVER,)
     needs=RESTART,
     given=("local",),
     source=CALLS,
-    mutants=("deletes-slices-after-a-restart", "registers-once"),
+    mutants=("deletes-slices-after-a-restart",),
 )
 def test_a_restarted_driver_publishes_its_devices(scenario, driver, daemon, node):
     devices = driver.devices_on(node)
