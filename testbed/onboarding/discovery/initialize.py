@@ -13,6 +13,7 @@ import yaml
 
 from testbed import bringup
 from testbed.bringup import Testbed
+from testbed.drivers.install import uninstall
 from testbed.drivers.manifests import tools
 from testbed.errors import UsageError
 from testbed.kube.client import Object
@@ -97,15 +98,12 @@ class _Initializer:
 
     def run(self) -> list[Finding]:
         """Install the driver, observe it, write the driver file, and return what a check of it finds."""
-        source, images = self.request.source, self.request.images
-        name = self.request.driver_name or UNKNOWN
-        installed = (
-            install_source(self.testbed, source, images, self.progress, name) if source.installs else Installed()
-        )
-        with self.progress.step("devices of the driver"):
-            wait_for_devices(self.testbed.kube, installed.namespaces)
-        facts = gather(self.testbed.kube)
+        source, name = self.request.source, self.request.driver_name or UNKNOWN
+        installed, facts = self._install(name)
         driver = self._driver(facts)
+        if source.is_process and driver != name:  # its pods are named after the driver
+            uninstall(self.testbed.kube, provisional(source, driver=name), self.testbed.owner)
+            installed, facts = self._install(driver)
         devices = [each for each in facts.devices if each.driver == driver]
         running = self._pods(facts, driver, {each.node for each in devices if each.node})
         # A loaded image may have another name than in the vendor's manifests.
@@ -114,6 +112,16 @@ class _Initializer:
         found_classes, install = self._classes(facts, driver, devices)
         found = Observed(driver, install, found_pods, found_classes, facts.nodes, facts.slices)
         return self._write(observe(self.testbed, source, found, self.progress))
+
+    def _install(self, driver: str) -> tuple[Installed, ClusterFacts]:
+        """Install the driver unless it is there already, and return what was installed and what the cluster says then."""
+        source, images = self.request.source, self.request.images
+        made = Installed()
+        if source.installs:
+            made = install_source(self.testbed, source, images, self.progress, driver)
+        with self.progress.step("devices of the driver"):
+            wait_for_devices(self.testbed.kube, made.namespaces)
+        return made, gather(self.testbed.kube)
 
     def _driver(self, facts: ClusterFacts) -> str:
         names, wanted = facts.drivers, self.request.driver_name
@@ -128,9 +136,9 @@ class _Initializer:
 
     def _pods(self, facts: ClusterFacts, driver: str, on: Collection[str]) -> PodsFinding:
         if self.request.source.is_process:
-            made = provisional(self.request.source, driver=self.request.driver_name or UNKNOWN).pods.namespace
+            home = provisional(self.request.source, driver=driver).pods.namespace
             return pods.describe(
-                next(each for each in facts.daemonsets if each.daemonset["metadata"]["namespace"] == made)
+                next(each for each in facts.daemonsets if each.daemonset["metadata"]["namespace"] == home)
             )
         found = pods.candidates(facts.daemonsets, driver, on)
         if not found:
