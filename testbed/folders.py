@@ -73,6 +73,11 @@ def _refuse_writable(folder: Path) -> Path:
     return folder
 
 
+def shown(path: Path) -> str:
+    """Return a path for a message: relative to the working folder, if it is in there."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def owner_of(path: Path) -> str:
     """Return the name of the path's owner; for an inaccessible path, of the nearest folder above it."""
     for each in (path, *path.parents):

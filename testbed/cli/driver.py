@@ -18,12 +18,13 @@ from testbed.cli import options
 from testbed.cli.driver_init import init
 from testbed.conformance import profiles
 from testbed.errors import UsageError
+from testbed.folders import shown
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.requirement_enums import Subject
 from testbed.onboarding.checks.all_checks import check_on
 from testbed.onboarding.checks.file_findings import file_findings
-from testbed.onboarding.checks.finding import Finding, error_of, shown, with_lines
+from testbed.onboarding.checks.finding import Finding, error_of, with_lines
 from testbed.onboarding.preview import Preview, count_levels, preview
 from testbed.progress import Progress
 from testbed.waiting import set_patience

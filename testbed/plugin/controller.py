@@ -22,11 +22,12 @@ from testbed.conformance.run_started import run_started
 from testbed.conformance.selection import Choice, apply_selection, plan
 from testbed.conformance.verdicts import Attempt, needs_another_attempt
 from testbed.errors import TestbedError
+from testbed.folders import shown
 from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Subject, Tier, Verdict
 from testbed.plugin.canaries.first_claims import FirstClaims
 from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
-from testbed.plugin.finished_tests import FinishedTest, explain_interruption, fact_of, summarize
+from testbed.plugin.finished_tests import FinishedTest, explain_interruption, fact_of, headline, summarize
 from testbed.plugin.running_tests import RunningTests
 from testbed.progress import Screen
 from testbed.reporting import report, terminal
@@ -167,7 +168,7 @@ class Controller:
         if self.report:
             terminalreporter.section("verdict")
             terminal.print_verdict(self.report, Screen(highlight=False))
-            terminalreporter.write_line(f"report: {self.context.request.report}")
+            terminalreporter.write_line(f"report: {shown(self.context.request.report)}")
 
     def disruptive(self) -> list[str]:
         """Return the IDs of the serial tests that can be judged."""
@@ -287,8 +288,9 @@ class Controller:
         self._attempts.setdefault(test, []).append(Attempt(done.verdict, component))
         is_stopped = interruption is not None and not interruption.is_repaired
         to_repeat = not is_stopped and self.is_open(test)
+        if done.verdict in _EXAMINED:
+            self._announce(requirement, done, to_repeat=to_repeat)
         if to_repeat and done.verdict is not Verdict.PASS:
-            self._announce_repetition(requirement, done.message)
             self._keep_names(done.evidence, beside)
         self._write(
             "test-finished",
@@ -344,11 +346,17 @@ class Controller:
         for each in filter(None, [self._session, self.config.pluginmanager.get_plugin("dsession")]):
             each.shouldstop = line
 
-    def _announce_repetition(self, requirement: str, message: str) -> None:
+    def _announce(self, requirement: str, done: FinishedTest, *, to_repeat: bool) -> None:
+        """Print a failure at once, with its likely cause: a run that is watched, or a log of CI, must not keep it until the end."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter:
+            what = "failed, will be repeated" if to_repeat else str(done.verdict)
+            evidence = "" if to_repeat else done.evidence
             reporter.ensure_newline()
-            reporter.write_line(f"{requirement} failed, will be repeated: {message.partition(chr(10))[0]}")
+            for line in headline(done.message):
+                reporter.write_line(f"{requirement} {what}: {line}" if line[:1] != " " else line)
+            if evidence:
+                reporter.write_line(f"  evidence: {shown(self.context.request.report / evidence)}")
 
     def _keep_names(self, evidence: str, beside: Sequence[str]) -> None:
         """Write the names of the tests that ran beside a failed one to its evidence."""

@@ -14,6 +14,9 @@ from testbed.models.requirement_enums import Verdict
 from testbed.plugin.canaries.surroundings import Interruption
 from testbed.plugin.fixtures import NOTE, WAITED
 
+_CAUSES = ("  likely cause:", "  last seen:", "  blame:")
+_MOST_LINES = 3
+
 
 @dataclass(frozen=True)
 class FinishedTest:
@@ -93,3 +96,9 @@ def _names(facts: Sequence[dict[str, Any]], key: str) -> tuple[str, ...]:
 def _waited(phase: pytest.TestReport) -> float:
     """Return how many seconds the test waited for devices, which do not count as its duration."""
     return sum(value for name, value in phase.user_properties if name == WAITED and isinstance(value, float))
+
+
+def headline(message: str) -> list[str]:
+    """Return the first line of a failure, and those that say the likely cause and what was last seen."""
+    first, *others = message.splitlines() or ["no message"]
+    return [first, *(line for line in others if line.startswith(_CAUSES))][:_MOST_LINES]

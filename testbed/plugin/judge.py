@@ -16,6 +16,7 @@ from testbed.conformance.results import is_only_about_cluster
 from testbed.conformance.selection import choose, is_selected
 from testbed.conformance.verdicts import decisive_exception, is_observation, verdict_for
 from testbed.errors import ApiError, Blocked, NodesUnderPressure, NothingToJudge, TestbedError
+from testbed.folders import shown
 from testbed.models.names import safe_name
 from testbed.models.requirement_enums import Tier, Verdict
 from testbed.plugin import serial_tests
@@ -101,7 +102,7 @@ class Judge:
             kept = self._keep_evidence(item, requirement, of_clean_up=call.when == "teardown")
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
             if kept:
-                text += f"\n  evidence: {self.context.request.report / kept}"
+                text += f"\n  evidence: {shown(self.context.request.report / kept)}"
             observed = is_observation(raised.value) and call.when == "call"
             decided = {"verdict": verdict.value, "message": text, "evidence": kept, "observed": observed}
             vars(report)["dra"] = {**decided, **_where(item), "lost_api_server": _lost_api_server(raised.value)}

@@ -164,7 +164,7 @@ def _nothing_ran(status: int, *, interrupted: bool) -> BaseException:
 def _show(made: DriverConformanceReport, folder: Path) -> None:
     console = Screen(highlight=False)
     terminal.print_verdict(made, console)
-    console.print(f"report: {folder}", markup=False, soft_wrap=True)
+    console.print(f"report: {folders.shown(folder)}", markup=False, soft_wrap=True)
 
 
 def environment() -> dict[str, str]:

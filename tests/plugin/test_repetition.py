@@ -102,3 +102,25 @@ def test_beside(request):
     run = judge(slow + _COUNTED.format(passes="> 1"), "-n", "2", in_subprocess=True)
     assert "test_suite.py::test_beside" in (run.folder / run.row("T-001").evidence / "beside.txt").read_text()
     assert "beside the first failure ran: test_suite.py::test_beside" in run.row("T-001").message
+
+
+def test_a_failure_is_printed_when_it_happens_with_its_likely_cause(judge: Judge) -> None:
+    run = judge(
+        """
+@required(1)
+def test_it(scenario):
+    scenario.apply("claims/two-cats.yaml")
+    scenario.pod("pod-with-cats").should_run()
+
+@required(2)
+def test_later(scenario):
+    pass
+""",
+        fault="no-pods-start",
+    )
+    before, _, after = run.output.partition("= FAILURES")
+    assert "T-001 failed, will be repeated: expected pod pod-with-cats to run" in before
+    assert "  likely cause: the driver is not registered" in before
+    assert "T-001 fail: expected pod pod-with-cats to run" in before
+    assert "  evidence: out/evidence/T-001" in before
+    assert after

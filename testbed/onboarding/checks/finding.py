@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.errors import DriverFailed, Incomplete, TestbedError, UsageError
+from testbed.folders import shown
 from testbed.models import document
 from testbed.models.document import Document, Location
 
@@ -47,11 +48,6 @@ class Finding:
         """Return the finding in one line, with the place in the driver file or the failed requirement."""
         place = f"{shown(path)}:{self.line}" if self.line else shown(path)
         return ": ".join(filter(None, [self.requirement or place, self.key, self.what]))
-
-
-def shown(path: Path) -> str:
-    """Return a path relative to the working folder, if it is in there."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def with_lines(findings: Iterable[Finding], path: Path) -> list[Finding]:
