@@ -6,7 +6,7 @@ silent, or adds nothing to a container has failed a requirement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from testbed.models.driver.probe import Probe, Without
 from testbed.models.driver_file import DriverFile
@@ -26,8 +26,9 @@ _BLAMES = {
 
 def findings_of(trials: Sequence[Trial | FailedTrial], driver_file: DriverFile) -> list[Finding]:
     """Return what is wrong, for each ordinary class."""
-    failed = [_failed(each) for each in trials if isinstance(each, FailedTrial)]
     seen = [each for each in trials if isinstance(each, Trial)]
+    tried = {each.device_class for each in seen}
+    failed = [_failed(each, tried) for each in trials if isinstance(each, FailedTrial)]
     groups: dict[tuple[str, bool], list[Trial]] = {}
     for each in seen:
         groups.setdefault((each.device_class, each.probe is driver_file.probe), []).append(each)
@@ -45,8 +46,10 @@ def _of_probe(seen: Sequence[Trial]) -> Iterator[Finding]:
         yield _by_file(blind[0])
 
 
-def _failed(trial: FailedTrial) -> Finding:
-    blame = _BLAMES[trial.cause]
+def _failed(trial: FailedTrial, tried: Collection[str]) -> Finding:
+    """Return why a device could not be used. A node without a free device costs nothing if the class was tried on another one."""
+    is_enough = trial.cause is Cause.NO_DEVICE and trial.device_class in tried
+    blame = Blame.NOTE if is_enough else _BLAMES[trial.cause]
     requirement = _FIRST if blame is Blame.DRIVER else ""
     return Finding(blame, f"{_named(trial)} could not be used: {trial.why}", requirement=requirement)
 

@@ -95,6 +95,7 @@ class FailedTrial:
 def try_devices(world: World, nodes: Sequence[str] = ()) -> list[Trial | FailedTrial]:
     """Try one device of each ordinary class on each of the nodes (default: all expected ones), and remove everything again."""
     tried_on = sorted(nodes or world.nodes)
+    world.slices()  # recorded: a driver may remove devices that a claim uses
     own = replace(world, manifests=Path(__file__).parent)
     return [trial for each in world.driver_file.devices.classes for trial in _try_class(own, each, tried_on)]
 

@@ -136,3 +136,9 @@ def test_the_probe_for_containers_without_a_claim_is_checked_too() -> None:
     bad = replace(_trial(_seen("PATH", contents=WITH_DEVICE), _seen("PATH")), probe=file.probe.without)
     (found,) = findings_of([good, bad], file)
     assert (found.blame, found.key) == (Blame.FILE, "spec.probe.without.env")
+
+
+def test_a_node_without_a_free_device_is_a_note_if_another_node_has_one() -> None:
+    good = _trial(_seen("a", contents=WITH_DEVICE), _seen())
+    (found,) = findings_of([good, FailedTrial(FILE.device_class, "node-2", Cause.NO_DEVICE, "pending")], FILE)
+    assert found.blame is Blame.NOTE
