@@ -9,6 +9,7 @@ from testbed.models.driver_file import load_driver_file
 from testbed.models.requirement_enums import Tier
 from testbed.onboarding.checks.all_checks import use_devices, world_on
 from testbed.onboarding.checks.finding import Blame, Finding, with_lines
+from testbed.onboarding.checks.trials import QUICK
 from testbed.providers.base import Capability
 
 _USING_DEVICES = {Tier.E2E, Tier.DISRUPTIVE}
@@ -33,7 +34,7 @@ def _findings(context: RunContext) -> list[Finding]:
         return []
     world = world_on(testbed, load_driver_file(context.driver_file), f"{context.session}-check")
     try:
-        return with_lines(use_devices(world), context.driver_file)
+        return with_lines(use_devices(world, QUICK), context.driver_file)
     except TestbedError as lost:
         if isinstance(lost, UsageError):
             raise

@@ -14,7 +14,9 @@ from testbed.onboarding.checks.finding import Blame, Finding
 from testbed.onboarding.checks.trial_findings import findings_of
 from testbed.onboarding.checks.trials import try_devices
 from testbed.providers.base import Capability
+from testbed.vocabulary import budgets
 from testbed.vocabulary.world import World
+from testbed.waiting import Budget
 
 
 def world_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> World:
@@ -46,11 +48,9 @@ def check_names(testbed: Testbed, driver_file: DriverFile) -> list[Finding]:
     return [Finding(Blame.FILE, each.what, each.key) for each in wrong_names(testbed.kube, driver_file)]
 
 
-def use_devices(world: World) -> list[Finding]:
-    """Return what is wrong with the classes, or else with a first device of each."""
-    return class_findings(world) or check_devices(world)
+def use_devices(world: World, budget: Budget = budgets.RUN) -> list[Finding]:
+    """Return what is wrong with the classes, or else with a first device of each on each node, with and without a claim.
 
-
-def check_devices(world: World) -> list[Finding]:
-    """Use one device of each ordinary class on each node, with and without a claim, and return what is wrong."""
-    return findings_of(try_devices(world), world.driver_file)
+    A driver has 45 s to prepare a claim. With a shorter budget, a silent driver is only reported as not tried.
+    """
+    return class_findings(world) or findings_of(try_devices(world, budget=budget), world.driver_file)

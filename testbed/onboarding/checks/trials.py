@@ -17,6 +17,7 @@ from testbed.kube.client import Object
 from testbed.models.driver.probe import Observation
 from testbed.onboarding.checks import contents
 from testbed.onboarding.checks.contents import Contents
+from testbed.vocabulary import budgets
 from testbed.vocabulary.observing import queries
 from testbed.vocabulary.observing.diagnosis import describe_pod, lacks_devices, occurrences
 from testbed.vocabulary.observing.observation import StateUnreachable
@@ -31,7 +32,7 @@ from testbed.waiting import Budget, NotYet, eventually
 
 NAME = "check"  # of the namespace, in the place of a requirement
 CONTAINER = "workload"
-_RUN = Budget("first pods run", 20, "on a local testbed two seconds; the kubelet repeats a failed prepare after 10 s")
+QUICK = Budget("first pods run", 20, "on a local testbed two seconds; the kubelet repeats a failed prepare after 10 s")
 _FREED = Budget("devices are free", 5, "the scheduler tries again as soon as a claim is deallocated")
 _REPEATED = 2  # refusals after which a driver is believed: the kubelet has tried again
 
@@ -92,28 +93,28 @@ class FailedTrial:
     why: str
 
 
-def try_devices(world: World, nodes: Sequence[str] = ()) -> list[Trial | FailedTrial]:
+def try_devices(world: World, nodes: Sequence[str] = (), budget: Budget = budgets.RUN) -> list[Trial | FailedTrial]:
     """Try one device of each ordinary class on each of the nodes (default: all expected ones), and remove everything again."""
     tried_on = sorted(nodes or world.nodes)
     world.slices()  # recorded: a driver may remove devices that a claim uses
     own = replace(world, manifests=Path(__file__).parent)
-    return [trial for each in world.driver_file.devices.classes for trial in _try_class(own, each, tried_on)]
+    return [trial for each in world.driver_file.devices.classes for trial in _try_class(own, each, tried_on, budget)]
 
 
-def _try_class(world: World, device_class: str, nodes: Sequence[str]) -> list[Trial | FailedTrial]:
+def _try_class(world: World, device_class: str, nodes: Sequence[str], budget: Budget) -> list[Trial | FailedTrial]:
     with new_scenario(world, NAME) as scenario:
         scenario.apply("trial.yaml", device_class=device_class, nodes=list(nodes))
-        wait_for_pods(scenario)
+        wait_for_pods(scenario, budget)
         with ThreadPoolExecutor(max_workers=min(16, len(nodes))) as pool:
             found = pool.map(lambda node: _trials(scenario, device_class, nodes.index(node), node), nodes)
             return [trial for trials in found for trial in trials]
 
 
-def wait_for_pods(scenario: Scenario) -> None:
+def wait_for_pods(scenario: Scenario, budget: Budget = QUICK) -> None:
     """Wait until each pod runs, or shows why it does not."""
     synced: set[str] = set()
     with contextlib.suppress(WaitTimeout):
-        eventually(lambda: _check(scenario, synced, patient=False), "the first pods", _RUN, longest_pause=0.2)
+        eventually(lambda: _check(scenario, synced, patient=False), "the first pods", budget, longest_pause=0.2)
         eventually(lambda: _check(scenario, synced, patient=True), "free devices", _FREED, longest_pause=0.5)
 
 
