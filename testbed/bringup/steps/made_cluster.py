@@ -15,7 +15,7 @@ from testbed.bringup.steps.procedure import Context, ExpectedCluster, Step, disk
 from testbed.drivers.companions import image_archives, planned_changes
 from testbed.drivers.host_access import host_access
 from testbed.drivers.install import manifests
-from testbed.drivers.node_files import copy_node_files
+from testbed.drivers.manifests.process_files import copy_node_files
 from testbed.errors import ApiError, TestbedError
 from testbed.kube import nodes
 from testbed.models.config import TestbedConfig

@@ -9,8 +9,8 @@ from pathlib import Path
 from testbed.bringup import Testbed
 from testbed.drivers.install import install
 from testbed.drivers.manifests.pods import containers, pod_specs
+from testbed.drivers.manifests.process_files import copy_node_files
 from testbed.drivers.manifests.sources import objects_of
-from testbed.drivers.node_files import copy_node_files
 from testbed.errors import UsageError
 from testbed.images.archives import names_in
 from testbed.kube import features, nodes
