@@ -23,8 +23,9 @@ from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Sett
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 _KEY = secrets.token_bytes(16)  # of this process only, so that values cannot be guessed from their digests
 # One line for each variable (line breaks in values are replaced), an empty line, then mount points and device nodes.
-_PRINT_VARIABLES = r"tr '\n\0' '\1\n' </proc/self/environ"
-_PRINT_ENVIRONMENT = rf"{_PRINT_VARIABLES}; echo; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
+# A shell replaces itself by its last command, whose /proc/self/environ then cannot be read any more. So `echo` is the last one.
+_PRINT_VARIABLES = r"tr '\n\0' '\1\n' </proc/self/environ; echo"
+_PRINT_ENVIRONMENT = rf"{_PRINT_VARIABLES}; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Container:
 
     def _variables(self) -> dict[str, str]:
         lines = self._output(("sh", "-c", _PRINT_VARIABLES)).splitlines()
-        return {name: value.replace("\1", "\n") for name, _, value in (line.partition("=") for line in lines)}
+        return {name: value.replace("\1", "\n") for name, _, value in (line.partition("=") for line in lines if line)}
 
     @property
     def environment_names(self) -> CheckedSet[str]:

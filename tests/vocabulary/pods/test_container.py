@@ -241,6 +241,15 @@ def test_the_variables_of_a_claim_can_be_set_by_another_pod(pod: Callable[..., P
         plain.variables_beside(plain)
 
 
+def test_the_variables_of_a_container_are_read_in_a_shell(
+    pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = pod(RUNS)
+    monkeypatch.setenv("LINES_OF_A_TEST", "one\ntwo=2")
+    monkeypatch.setattr(kube_of(found), "exec", lambda _namespace, _pod, argv, **_: process.run(argv).stdout)
+    assert found.container("c")._variables()["LINES_OF_A_TEST"] == "one\ntwo=2"
+
+
 def test_the_environment_distinguishes_values_without_showing_them(pod: Callable[..., Pod]) -> None:
     found = pod(RUNS)
     kube_of(found).outputs["p/c"] = "HOSTNAME=p\nKEY=Long\1/and\1more==\n\n/dev/null\n/mnt/a=b\n"
