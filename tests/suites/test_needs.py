@@ -53,6 +53,7 @@ _OTHERWISE = {
     "PRESCHED-011": Needs(1, exclusive=False),  # as above
     "HOTPLUG-003": Needs(2, exclusive=True, one_pod=2),  # another device of the same pool is unplugged
     "CONFIG-025": Needs(2, exclusive=False, together=2, one_pod=2),  # its pods run one after another
+    "LIFE-024": Needs(2, exclusive=True, one_pod=2),  # another device of the same node is unplugged
     "CDI-006": Needs(2, exclusive=True, one_pod=2),  # its two pods run at the same time, and no other pods may
     "MULTI-001": Needs(1, exclusive=False),  # the other device belongs to another driver
     "MULTI-002": Needs(1, exclusive=False),  # as above

@@ -23,11 +23,13 @@ from testbed.vocabulary.driver import optional_devices
 from testbed.vocabulary.driver.declared_devices import Contradictions, too_few
 from testbed.vocabulary.driver.mentions import mentioned
 from testbed.vocabulary.driver.optional_devices import CounterGroup, PartitionableDevices, TaintedDevice
-from testbed.vocabulary.driver.published_pools import PublishedPools, found_within
+from testbed.vocabulary.driver.published_pools import NOT_REPUBLISHED, PublishedPools, found_within
 from testbed.vocabulary.driver.published_values import PublishedValue, read_value, with_domains
 from testbed.vocabulary.driver.quantities import amount
+from testbed.vocabulary.observing.queries import eventually_or_explain
 from testbed.vocabulary.pods.identified_devices import by_identity
-from testbed.waiting import unshortened
+from testbed.vocabulary.pods.probe_results import named_devices
+from testbed.waiting import NotYet, unshortened
 
 T = TypeVar("T")
 _IDENTITY = "spec.devices.identity"
@@ -111,6 +113,18 @@ class Driver(PublishedPools):
         if not found:
             raise DriverFailed(f"the driver publishes no device of class {self.device_class} for node {node}")
         return found
+
+    def should_publish(self, devices: Iterable[Device], node: str) -> None:
+        """Wait until the devices of the DeviceClass on a node are these."""
+        wanted = frozenset(devices)
+
+        def published() -> None:
+            now = frozenset(self._of_the_class_on(node))
+            if now != wanted:
+                raise NotYet(f"missing: {named_devices(wanted - now)}; surplus: {named_devices(now - wanted)}")
+
+        expected = f"{self.name} to publish the same devices on {node} again"
+        eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, NOT_REPUBLISHED)
 
     def namesakes_on(self, node: str, other: str) -> tuple[Device, Device]:
         """Return a device of a node and one of the other node, if possible of the same name."""

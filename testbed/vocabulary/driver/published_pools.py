@@ -21,7 +21,7 @@ T = TypeVar("T")
 _NOT_DELETED = Diagnosis(
     "a kubelet deletes the slices of a driver that it can no longer reach; does a process of the driver still serve its socket?"
 )
-_NOT_REPUBLISHED = Diagnosis(
+NOT_REPUBLISHED = Diagnosis(
     "each starting kubelet deletes all slices of its node; the driver has to publish them again"
 )
 
@@ -95,7 +95,7 @@ class PublishedPools:
                 raise NotYet(f"{len(left)} old slices still exist, and {'a' if complete else 'no'} pool is complete")
 
         expected = f"{self.name} to publish its devices on {node} again"
-        eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, _NOT_REPUBLISHED)
+        eventually_or_explain(self.world, published, expected, budgets.REPUBLISHED, NOT_REPUBLISHED)
         return self
 
     def pool_content(self, node: str) -> slice_checks.PoolContent:

@@ -397,3 +397,13 @@ def test_a_capacity_is_requested_as_it_is_published(world: Make, declared: str, 
     driver = Driver(replace(made, driver_file=file))
     assert driver.sharing.capacity == published
     assert driver.default_share(Device(cluster.DRIVER, "node-2", "gpu-3")) == "16Gi"
+
+
+def test_devices_that_are_not_published_again_are_named(world: Make) -> None:
+    driver = Driver(world())
+    devices = driver.devices_on("node-1")
+    driver.should_publish(devices, "node-1")
+    with pytest.raises(
+        NotObserved, match=r"(?s)the same devices on node-1 again.*missing: no device; surplus: gpu-0 of"
+    ):
+        driver.should_publish(devices - {min(devices)}, "node-1")
