@@ -16,7 +16,8 @@ Images = Mapping[str, Mapping[str, str]]
 def describe(path: Path, images: Images) -> dict[str, object]:
     """Return what a report says about a driver. `images` are the images with their IDs, by the name of the driver."""
     driver_file = load_driver_file(path)
-    used = dict(images.get(driver_file.driver, {}))
+    process = driver_file.install and driver_file.install.process
+    used = {} if process else dict(images.get(driver_file.driver, {}))
     return {
         "driver": driver_file.driver,
         "driver_file": driver_file.name,
@@ -27,7 +28,10 @@ def describe(path: Path, images: Images) -> dict[str, object]:
 
 
 def _version(driver_file: DriverFile, images: Mapping[str, str]) -> str:
-    """Return the version in the driver file, or else the only image of the driver with its ID, or ''."""
+    """Return the version in the driver file, or else the program or the only image of the driver with its digest, or ''."""
+    process = driver_file.install and driver_file.install.process
+    if process and process.program and not driver_file.spec.version:
+        return f"{process.program.name}@sha256:{hashlib.sha256(process.program.read_bytes()).hexdigest()}"
     if driver_file.spec.version or len(images) != 1:
         return driver_file.spec.version
     ((name, image_id),) = images.items()

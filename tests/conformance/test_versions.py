@@ -51,6 +51,18 @@ def test_without_a_version_the_only_image_of_the_driver_is_its_version(images: d
     assert versions.describe(cluster.driver_path(), {DRIVER: images})["version"] == version
 
 
+def test_a_program_beside_the_driver_file_is_its_version_and_not_the_image_of_its_pods(tmp_path: Path) -> None:
+    content = yaml.safe_load(cluster.driver_path().read_text())
+    for key in ("pods", "control", "companions"):
+        content["spec"].pop(key)
+    content["spec"]["install"] = {"process": {"command": ["./plugin"]}}
+    (tmp_path / "plugin").write_text("program")
+    (tmp_path / "driver.yaml").write_text(yaml.safe_dump(content))
+    found = versions.describe(tmp_path / "driver.yaml", {content["spec"]["driver"]: {"busybox:1": "sha256:1"}})
+    assert found["version"] == f"plugin@sha256:{hashlib.sha256(b'program').hexdigest()}"
+    assert found["images"] == {}
+
+
 def test_the_digest_of_the_harness_changes_with_its_code_suites_and_manifests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

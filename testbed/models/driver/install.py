@@ -63,6 +63,11 @@ class Process(Strict):
         return self
 
     @property
+    def program(self) -> Path | None:
+        """Return the program beside the driver file, or None if it is one of the node."""
+        return self._program
+
+    @property
     def argv(self) -> tuple[str, ...]:
         """Return the command as it runs on a node. A program beside the driver file has the same path there as here."""
         return (str(self._program), *self.command[1:]) if self._program else self.command
