@@ -75,8 +75,8 @@ def init(sources: tuple[Path, ...], yes: bool, patience: float, **flags: Any) ->
 
 def _request(sources: tuple[Path, ...], flags: dict[str, Any]) -> InitRequest:
     own = {name: flags.pop(name) for name in ("images", "driver_name", "output", "force")}
-    testbed, name = flags.pop("testbed_name"), flags.pop("name") or (own["output"].stem if own["output"] else "")
-    source = _source(sources, name, own["images"], flags)
+    testbed, output = flags.pop("testbed_name"), own["output"]
+    source = _source(sources, output.stem if output else "", own["images"], flags)
     config = options.configuration({**flags, "driver": "none", "provider": _provider(flags, source)})
     if not source.installs and not testbed and config.provider != "existing":
         raise UsageError(

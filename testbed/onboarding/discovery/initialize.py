@@ -74,7 +74,8 @@ def _testbed(request: InitRequest, progress: Progress) -> Iterator[Testbed]:
     if request.testbed:
         yield bringup.attach(request.testbed)
         return
-    config = replace(request.config, name=f"init-{secrets.token_hex(3)}", driver=None)
+    name = f"init-{secrets.token_hex(3)}" if request.config.name == TestbedConfig.name else request.config.name
+    config = replace(request.config, name=name, driver=None)
     testbed = bringup.bring_up(config, progress, ephemeral=True)
     try:
         yield testbed
