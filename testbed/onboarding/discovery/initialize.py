@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from testbed.models.config import TestbedConfig
 from testbed.models.driver_file import load_driver_file
 from testbed.onboarding.checks.all_checks import check_on
 from testbed.onboarding.checks.finding import Finding, with_lines
+from testbed.onboarding.discovery.class_choice import choose_classes
 from testbed.onboarding.discovery.draft import Observed, draft
-from testbed.onboarding.discovery.facts import ClusterFacts, PublishedDevice
+from testbed.onboarding.discovery.facts import ClusterFacts
 from testbed.onboarding.discovery.gathering import gather, wait_for_devices
-from testbed.onboarding.discovery.inference import classes, made_class, pods
-from testbed.onboarding.discovery.inference.classes import Classes
+from testbed.onboarding.discovery.inference import pods
 from testbed.onboarding.discovery.inference.pods import PodsFinding
 from testbed.onboarding.discovery.installation import Installed, install_source
 from testbed.onboarding.discovery.observing import observe
@@ -63,7 +63,8 @@ def initialize(request: InitRequest, questions: Questions, progress: Progress) -
 
     The testbed is removed, also after a failure, unless the request names one.
     """
-    _refuse_to_overwrite(request.file, request)
+    for file in (request.file, request.class_file):
+        _refuse_to_overwrite(file, request)
     tools.fetch_missing([provisional(request.source)])
     with _testbed(request, progress) as testbed:
         return _Initializer(request, questions, progress, testbed).run()
@@ -110,9 +111,11 @@ class _Initializer:
         # A loaded image may have another name than in the vendor's manifests.
         image = installed.images.get((running.daemonset, running.container), running.image)
         found_pods = replace(running, image=image)
-        found_classes, install = self._classes(facts, driver, devices)
-        found = Observed(driver, install, found_pods, found_classes, facts.nodes, facts.slices)
-        return self._write(observe(self.testbed, source, found, self.progress))
+        found_classes, made = choose_classes(facts, driver, devices, self.questions)
+        if made:
+            self.testbed.kube.apply(self.testbed.owner.mark(made), manager=self.testbed.owner.manager)
+        found = Observed(driver, self._section(made), found_pods, found_classes, facts.nodes, facts.slices)
+        return self._write(observe(self.testbed, source, found, self.progress), made)
 
     def _install(self, driver: str) -> tuple[Installed, ClusterFacts]:
         """Install the driver unless it is there already, and return what was installed and what the cluster says then."""
@@ -155,54 +158,24 @@ class _Initializer:
         )
         return pods.describe(found[names.index(name)])
 
-    def _classes(
-        self, facts: ClusterFacts, driver: str, devices: Sequence[PublishedDevice]
-    ) -> tuple[Classes, dict[str, Any]]:
-        """Return the driver's classes, and the section `install`. If the driver has no class, make one."""
+    def _section(self, made: Object | None) -> dict[str, Any]:
+        """Return the section `install`, with the file of a class that the driver lacks."""
         section = self.request.source.relative_to(self.request.file.absolute().parent)
-        found = classes.classes_of(driver, facts.classes, devices)
-        if found.unknown:
-            names = ", ".join(found.unknown)
-            self.questions.note(
-                "devices.classes", f"The selector of {names} could not be evaluated. Does it select ordinary devices?"
-            )
-        if found.ordinary:
-            also = self._further(found)
-            return classes.classes_of(driver, facts.classes, devices, also), section
-        manifest = self._made_class(driver, devices)
-        self.testbed.kube.apply(self.testbed.owner.mark(manifest), manager=self.testbed.owner.manager)
-        return classes.classes_of(driver, [manifest], devices), self._with_class(manifest, section)
-
-    def _further(self, found: Classes) -> list[str]:
-        """Return which further classes the user regards as ordinary."""
-        questions = {
-            name: f"Are the {count} devices of class {name} ordinary, too?" for name, count in found.further.items()
-        }
-        return [name for name, question in questions.items() if self.questions.confirm("devices.classes", question)]
-
-    def _made_class(self, driver: str, devices: Sequence[PublishedDevice]) -> Object:
-        """Return a DeviceClass of the devices that the user chooses."""
-        groups = made_class.groups(devices)
-        question = f"No DeviceClass is for driver {driver}. Which devices are the ordinary ones?"
-        choice = self.questions.choose("devices.classes", question, groups.choices, groups.default)
-        chosen = (groups.attribute, groups.values[choice]) if choice in groups.values else ()
-        return made_class.class_manifest(driver, driver, *chosen)
-
-    def _with_class(self, manifest: Object, section: dict[str, Any]) -> dict[str, Any]:
-        """Write the DeviceClass into a file of its own; return the section `install` with it."""
-        path = self.request.class_file
-        _refuse_to_overwrite(path, self.request)
-        path.write_text(yaml.safe_dump(manifest, sort_keys=False, width=130), encoding="utf-8")
-        self.progress.say(f"wrote {path}: the driver has no DeviceClass")
-        if not self.request.source.installs:
-            self.questions.note("devices.classes", f"Install this class, which is new: kubectl apply -f {path.name}")
+        if made is None:
             return section
-        return {**section, "manifests": [*section.get("manifests", ()), path.name]}
+        if not self.request.source.installs:
+            file = self.request.class_file
+            self.questions.note("devices.classes", f"Install this class, which is new: kubectl apply -f {file.name}")
+            return section
+        return {**section, "manifests": [*section.get("manifests", ()), self.request.class_file.name]}
 
-    def _write(self, observed: Observed) -> list[Finding]:
-        """Write the driver file, and return what a check of it finds."""
-        path = self.request.file
-        made = draft(observed, self.questions)
-        path.write_text(write(self.request.source.name, made, self.questions.open), encoding="utf-8")
+    def _write(self, observed: Observed, made: Object | None) -> list[Finding]:
+        """Write the driver file, and the class that the driver lacks; return what a check of the driver file finds."""
+        path, class_file = self.request.file, self.request.class_file
+        text = write(self.request.source.name, draft(observed, self.questions), self.questions.open)
+        if made:
+            class_file.write_text(yaml.safe_dump(made, sort_keys=False, width=130), encoding="utf-8")
+            self.progress.say(f"wrote {class_file}: the driver has no DeviceClass")
+        path.write_text(text, encoding="utf-8")
         with self.progress.step(f"{path} checked"):
             return with_lines(check_on(self.testbed, load_driver_file(path)), path)
