@@ -121,3 +121,14 @@ def test_fail_on_is_about_requirements_only(judge: Judge) -> None:
 def test_tests_after_the_first_failure_with_x_have_no_verdict(judge: Judge) -> None:
     run = judge("@required(1)\ndef test_a():\n    assert 0\n\n@required(2)\ndef test_b():\n    pass\n", "-x")
     assert run.verdicts == {"T-001": "fail", "T-002": None}
+
+
+def test_the_note_of_a_test_that_passed_is_in_the_report(judge: Callable[..., Any]) -> None:
+    ran = judge(
+        """
+@required(1)
+def test_good(scenario, request):
+    request.node.user_properties.append(("note", "5 pods ran"))
+"""
+    )
+    assert (ran.verdicts, ran.row("T-001").message) == ({"T-001": "pass"}, "5 pods ran")
