@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from testbed.drivers.published.slices import Device
 from testbed.errors import DriverFailed, NothingToJudge, UsageError
+from testbed.kube.client import Object
 from testbed.models.driver.probe import Observation
 from testbed.process import Completed
 from testbed.vocabulary import budgets
@@ -38,13 +39,16 @@ class Container:
     @property
     def devices(self) -> CheckedSet[Device]:
         """Return the devices of the claims, or of their requests, that the container refers to."""
-        spec = self.pod.object["spec"]
-        mine = next(
-            each for each in (*spec.get("initContainers", ()), *spec["containers"]) if each["name"] == self.name
-        )
         claims = self.pod.claims
-        refers = mine.get("resources", {}).get("claims", ())
-        return CheckedSet(device for each in refers for device in claims[each["name"]].devices_of(each.get("request")))
+        return CheckedSet(d for each in self._references for d in claims[each["name"]].devices_of(each.get("request")))
+
+    @property
+    def _references(self) -> list[Object]:
+        """Return the entries of the container's resources.claims."""
+        spec = self.pod.object["spec"]
+        every = (*spec.get("initContainers", ()), *spec["containers"])
+        mine = next(each for each in every if each["name"] == self.name)
+        return [*mine.get("resources", {}).get("claims", ())]
 
     @property
     def extended_devices(self) -> CheckedSet[Device]:
@@ -67,6 +71,13 @@ class Container:
     def _seen_through(self, probe: Observation) -> SeenDevices:
         answer = self._answer(probe.argv, "spec.probe", probe.program)
         return self._found_in(probe, answer.stdout, answer)
+
+    @property
+    def _claim_names(self) -> list[str]:
+        """Return the names of the claims that the container refers to; for extended resources that is the pod's one claim."""
+        claims, extended = self.pod.claims, self.pod.extended_claim
+        referred = [claims[each["name"]].name for each in self._references]
+        return referred + ([extended.name] if extended and self.extended_devices else [])
 
     @property
     def _allocated(self) -> frozenset[Device]:
@@ -207,7 +218,8 @@ class Container:
 
     def _found_in(self, probe: Observation, text: str, ended: Completed) -> SeenDevices:
         """Return the devices in the output, and keep it for the evidence."""
-        return ProbeReader(self.pod, self.name, lambda: self._allocated).read(probe, text, ended)
+        reader = ProbeReader(self.pod, self.name, lambda: self._allocated, lambda: frozenset(self._claim_names))
+        return reader.read(probe, text, ended)
 
 
 def with_digest(variable: str) -> str:

@@ -12,10 +12,11 @@ _UNKNOWN = "an unknown pool"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a container shows, and the devices that are allocated to it; none if it refers to no claim."""
+    """What a container shows, the devices that are allocated to it, and its claims; none if it refers to no claim."""
 
     members: frozenset[str]
     allocated: frozenset[Device]
+    claims: frozenset[str] = frozenset()
 
 
 def from_exit_code(answer: Answer, driver: str) -> frozenset[Device]:
@@ -32,14 +33,15 @@ def from_count(answer: Answer, driver: str) -> frozenset[Device]:
 def from_set(answer: Answer, others: Iterable[Answer], driver: str) -> frozenset[Device]:
     """Return the container's devices, and those of others whose members it shows too; `others` are containers on the same node.
 
-    It sees none if it shows nothing, or only what a container without devices shows. If it has the same devices as another container
-    but shows something else, one of the two is wrong, so it also sees an unknown device.
+    It sees none if it shows nothing, or only what a container without devices shows. If it has the same devices from the same claims as
+    another container but shows something else, one of the two is wrong, so it also sees an unknown device.
     """
     every = list(others)
     if not answer.members or any(answer.members == each.members for each in every if not each.allocated):
         return frozenset()
     foreign = {device for each in every if _overlap(answer, each) for device in each.allocated}
-    differs = any(each.allocated == answer.allocated and each.members != answer.members for each in every)
+    alike = (each for each in every if (each.allocated, each.claims) == (answer.allocated, answer.claims))
+    differs = any(each.members != answer.members for each in alike)
     unknown = _unknown(driver, 1) if answer.allocated and differs else ()
     return frozenset({*answer.allocated, *foreign, *unknown})
 

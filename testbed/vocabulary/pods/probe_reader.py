@@ -60,11 +60,15 @@ class PodOfContainer(Protocol):
 
 @dataclass(frozen=True)
 class ProbeReader:
-    """Reads the output of probes in a container. `allocated` returns the container's devices of the driver under test."""
+    """Reads the output of probes in a container.
+
+    `allocated` returns the container's devices of the driver under test, and `claims` the names of the claims that it refers to.
+    """
 
     pod: PodOfContainer
     container: str
     allocated: Callable[[], frozenset[Device]]
+    claims: Callable[[], frozenset[str]]
 
     def read(self, probe: Observation, text: str, ended: Completed) -> SeenDevices:
         """Return the devices in the output, and keep it for the evidence."""
@@ -76,7 +80,7 @@ class ProbeReader:
         elif self._names_devices(probe):
             devices = self._named(probe, text)
         else:
-            answer = Answer(frozenset(probe.ids(text)), self.allocated())
+            answer = Answer(frozenset(probe.ids(text)), self.allocated(), self.claims())
             result = replace(result, answer=answer, pod_uid=str(self.pod.object["metadata"]["uid"]))
             devices = self._compared(probe, answer)
         return SeenDevices([probe_results.keep(namespace, replace(result, devices=devices))])

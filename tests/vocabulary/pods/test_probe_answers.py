@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from testbed.drivers.published.slices import Device
 from testbed.vocabulary.pods.probe_answers import Answer, from_count, from_exit_code, from_set
 
@@ -42,9 +44,14 @@ def test_a_set_with_a_member_of_another_claim_shows_its_device() -> None:
     assert from_set(_answer("2 3", ONE), [_answer("3 4", OTHER)], "d") == {ONE, OTHER}
 
 
-def test_containers_that_share_devices_must_show_the_same_set() -> None:
+def test_containers_that_share_a_claim_must_show_the_same_set() -> None:
     assert from_set(_answer("2", ONE), [_answer("2", ONE)], "d") == {ONE}
     assert len(from_set(_answer("2", ONE), [_answer("3", ONE)], "d")) == 2
+
+
+def test_claims_that_share_a_device_may_show_different_parts_of_it() -> None:
+    one, other = (replace(_answer(members, ONE), claims=frozenset({members})) for members in ("2", "3"))
+    assert from_set(one, [other], "d") == {ONE}
 
 
 def test_containers_with_some_common_devices_are_not_compared() -> None:
