@@ -26,7 +26,8 @@ first words of the failure that a user would read. `python -m ci.mutants --write
 of `tox -e mutants`. The last column is the digest of the test that was run: a result is kept until the test or its manifests change.
 
 To see a red test, copy `manifests/drivers/fake-gpu.yaml` to a file beside it, add `variables: {faults: [NAME]}` below its `builtInImage`
-with the name of a driver from this page, and run `dra-testbed run --driver COPY -k REQUIREMENT`.
+with the name of a driver from this page, and run `dra-testbed run --driver COPY -k REQUIREMENT --no-check`. Without `--no-check`, a
+run may refuse a driver file whose probe shows nothing of what the mutant adds.
 
 """
 _ROW = re.compile(r"\| (?P<requirement>[A-Z0-9]+-\d{3}) \| (?P<seen>.*) \| (?P<digest>[0-9a-f]*) \|")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from testbed.vocabulary.pods.device_metadata import FOLDER
 
 _SEPARATOR = "\x1e"
 _SHOWN = 3
+_METADATA = PurePath(FOLDER).name  # /var/run may be a link
 _IGNORED = ("HOSTNAME",)  # differs in every pod
 # Sections: variables (line breaks in values are replaced), mount points, device nodes, network interfaces, CPUs and memory nodes.
 _SCRIPT = r"""
@@ -48,12 +52,15 @@ def _phrase(kind: str, names: Sequence[str]) -> str:
 
 
 def read(output: str) -> Contents:
-    """Return what COMMAND printed. A section that its image cannot print is empty."""
+    """Return what COMMAND printed. A section that its image cannot print is empty.
+
+    Mounts of device metadata are left out: a driver that adds nothing else has not added its device.
+    """
     variables, mounts, nodes, interfaces, cpus = (*output.split(_SEPARATOR), "", "", "", "", "")[:5]
     pairs = (line.partition("=") for line in variables.splitlines() if "=" in line)
     return Contents(
         {name: value.replace("\1", "\n") for name, _, value in pairs if name not in _IGNORED},
-        frozenset(mounts.split()),
+        frozenset(each for each in mounts.split() if _METADATA not in each),
         frozenset(nodes.split()),
         frozenset(interfaces.split()),
         frozenset(cpus.splitlines()),

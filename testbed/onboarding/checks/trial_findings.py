@@ -40,6 +40,9 @@ def _of_probe(seen: Sequence[Trial]) -> Iterator[Finding]:
     blind = [each for each in seen if each.shows_nothing_new]
     if not blind:
         return
+    if isinstance(blind[0].probe, Without):  # it need not show the devices of a claim
+        yield _by_file(blind[0], Blame.NOTE)
+        return
     if len(blind) < len(seen) or not any(each.additions for each in blind) or all(map(_is_by_driver, blind)):
         yield from map(_by_driver, blind)
     else:
@@ -77,18 +80,18 @@ def _by_driver(trial: Trial) -> Finding:
     return Finding(Blame.DRIVER, what, requirement=_FIRST)
 
 
-def _by_file(trial: Trial) -> Finding:
+def _by_file(trial: Trial, blame: Blame = Blame.FILE) -> Finding:
     """Return the finding that the probe does not show what the driver did."""
     seen, probe = trial.with_claim, trial.probe
     key = probe.key.replace("spec.probe", "spec.probe.without") if isinstance(probe, Without) else probe.key
     added = f"the claim adds {' and '.join(trial.additions)}"
     if seen.code in NOT_STARTED:
         error = (seen.errors or seen.printed).strip() or f"exit code {seen.code}"
-        return Finding(Blame.FILE, f"{probe.program} could not be started in a container: {error}; {added}", key)
+        return Finding(blame, f"{probe.program} could not be started in a container: {error}; {added}", key)
     result = ProbeResult(seen.pod, CONTAINER, seen.printed, probe.pattern, code=seen.code, errors=seen.errors)
     shows = f"shows {', '.join(sorted(seen.ids))}" if seen.ids else "shows no device"
     what = f"{_named(trial)} was prepared, but the probe {shows} in its container and in one without a claim"
-    return Finding(Blame.FILE, f"{what}; {result.summary}; {added}", key)
+    return Finding(blame, f"{what}; {result.summary}; {added}", key)
 
 
 def _named(trial: Trial | FailedTrial) -> str:

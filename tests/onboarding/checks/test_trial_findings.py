@@ -129,13 +129,13 @@ def test_cpus_that_every_container_has_are_the_drivers_fault() -> None:
     assert (found.blame, found.requirement) == (Blame.DRIVER, "CLAIM-001")
 
 
-def test_the_probe_for_containers_without_a_claim_is_checked_too() -> None:
+def test_a_probe_for_containers_without_a_claim_need_not_show_devices_of_a_claim() -> None:
     file = _file(env="(?P<id>GPU)", without={"env": "(?P<set>PATH)"})
     assert file.probe.without
     good = _trial(_seen("a", contents=WITH_DEVICE), _seen(), file=file)
     bad = replace(_trial(_seen("PATH", contents=WITH_DEVICE), _seen("PATH")), probe=file.probe.without)
     (found,) = findings_of([good, bad], file)
-    assert (found.blame, found.key) == (Blame.FILE, "spec.probe.without.env")
+    assert (found.blame, found.key) == (Blame.NOTE, "spec.probe.without.env")
 
 
 def test_a_node_without_a_free_device_is_a_note_if_another_node_has_one() -> None:
