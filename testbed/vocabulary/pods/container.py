@@ -65,8 +65,18 @@ class Container:
 
     @property
     def reachable_devices(self) -> SeenDevices:
-        """Return the devices that the probe for containers without a claim finds in the running container, which may have a claim."""
-        return self._seen_through(self.pod.world.driver_file.probe.of_others)
+        """Return the devices that the probe for containers without a claim finds in the running container, which may have a claim.
+
+        Raise NothingToJudge if `probe.without` shows nothing of a claim in its own container: then it proves nothing about others.
+        """
+        probe = self.pod.world.driver_file.probe
+        found = self._seen_through(probe.of_others)
+        if probe.without and not found and self._allocated:
+            raise NothingToJudge(
+                f"spec.probe.without shows no device in container {self.name} of pod {self.pod.name}, which has one: "
+                "it cannot show that other containers have none"
+            )
+        return found
 
     def _seen_through(self, probe: Observation) -> SeenDevices:
         answer = self._answer(probe.argv, "spec.probe", probe.program)

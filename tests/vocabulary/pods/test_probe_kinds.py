@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from testbed.drivers.published.slices import Device
-from testbed.errors import DriverFailed
+from testbed.errors import DriverFailed, NothingToJudge
 from testbed.models.driver.devices import Identity
 from testbed.models.driver.probe import Probe
 from testbed.vocabulary.checked_sets import NONE
@@ -109,3 +109,17 @@ def test_what_a_container_without_a_claim_could_reach_has_a_probe_of_its_own(pod
     assert container.seen_devices == NONE
     assert container.reachable_devices == NONE
     assert [call[2][-1] for call in kube.exec_calls] == ["env", "/sys/class/net"]
+
+
+def test_a_probe_for_others_that_shows_nothing_of_a_claim_judges_nothing(world: Make) -> None:
+    here = _with_probe(world(), env="^A=(?P<name>.+)$", without={"networkInterface": "^(?P<name>gpu-.)$"})
+    with new_scenario(here, "CLAIM-001") as scenario:
+        first, _ = _two_owners(scenario)
+        (device,) = first.devices
+        _print(here, FIRST, f"eth0\n{device.name}\n")
+        assert first.reachable_devices == first.devices
+        _print(here, FIRST, "eth0\n")
+        with pytest.raises(
+            NothingToJudge, match="shows no device in container container0 of pod pod-with-cats, which has one"
+        ):
+            _ = first.reachable_devices
