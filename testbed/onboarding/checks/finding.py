@@ -24,10 +24,10 @@ class Blame(enum.StrEnum):
 
 
 _ERRORS: dict[Blame, tuple[type[TestbedError], str]] = {
-    Blame.FILE: (UsageError, "does not match the driver or the cluster"),
-    Blame.DRIVER: (DriverFailed, "is right as far as could be checked, but the driver fails a requirement"),
-    Blame.ENVIRONMENT: (TestbedError, "could not be checked, because of the cluster"),
-    Blame.UNTRIED: (Incomplete, "could not be checked completely"),
+    Blame.FILE: (UsageError, "has mistakes: {} above"),
+    Blame.DRIVER: (DriverFailed, "can be used, but the driver fails a requirement: {} above"),
+    Blame.ENVIRONMENT: (TestbedError, "could not be checked, because of the cluster: {} above"),
+    Blame.UNTRIED: (Incomplete, "could not be checked completely: {} above"),
 }
 
 
@@ -58,10 +58,13 @@ def with_lines(findings: Iterable[Finding], path: Path) -> list[Finding]:
 
 
 def error_of(findings: Iterable[Finding], path: Path) -> TestbedError | None:
-    """Return an error for the gravest of the findings, without repeating them; None if they cost nothing."""
-    blames = {each.blame for each in findings}
-    found = next((_ERRORS[each] for each in _ERRORS if each in blames), None)
-    return found[0](f"driver file {shown(path)} {found[1]}") if found else None
+    """Return an error for the gravest of the findings, which were printed; None if they cost nothing."""
+    blames = [each.blame for each in findings]
+    gravest = next((each for each in _ERRORS if each in blames), None)
+    if gravest is None:
+        return None
+    kind, text = _ERRORS[gravest]
+    return kind(f"driver file {shown(path)} {text.format(blames.count(gravest))}")
 
 
 def _line(source: Document, key: str) -> int:
