@@ -52,6 +52,7 @@ def test_device_status_is_read_as_written(scenario):
     gates=("DRAResourceClaimDeviceStatus",),
     about=CLUSTER,
     mutants=("device-status-dropped",),
+    given=("one-class",),
 )
 def test_only_allocated_devices_have_a_status(scenario, driver):
     scenario.apply("device_status/allocated-claim.yaml")

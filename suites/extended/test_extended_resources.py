@@ -21,7 +21,7 @@ SPECIAL = "resource.kubernetes.io/extended-resource-claim"
         "share-one-device",
     ),
     covers=("E3",),
-    given=("alone", "unconfigured"),
+    given=("alone", "unconfigured", "one-class"),
     counts=(1,),
 )
 def test_a_pod_requests_a_device_in_its_limits(scenario, driver):
@@ -91,7 +91,7 @@ def test_the_claim_belongs_to_the_pod(scenario):
     gates=("DRAExtendedResource",),
     mutants=("unprepare-fails",),
     covers=("E8",),
-    given=("alone", "unconfigured"),
+    given=("alone", "unconfigured", "one-class"),
     counts=(1,),
 )
 def test_the_claim_is_deleted_when_the_pod_has_succeeded(scenario, driver):
@@ -217,7 +217,7 @@ def test_init_containers_see_their_devices(scenario):
     source=DOCS,
     features=("identity",),
     gates=("DRAExtendedResource",),
-    given=("unshared", "alone", "unconfigured"),
+    given=("unshared", "alone", "unconfigured", "one-class"),
     mutants=(
         "unprepare-fails",
         "never-give-back",

@@ -39,7 +39,7 @@ def test_the_claim_is_deleted_when_the_pod_has_failed(scenario):
     features=("identity",),
     devices=2,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared", "alone", "unconfigured"),
+    given=("local", "unshared", "alone", "unconfigured", "one-class"),
     kubernetes="1.35",
     mutants=(
         "first-device-only",
@@ -69,7 +69,7 @@ def test_a_pod_uses_explicit_and_implicit_names(scenario, driver, node):
     features=("identity",),
     devices=3,
     gates=("DRAExtendedResource",),
-    given=("local", "unshared", "alone", "unconfigured"),
+    given=("local", "unshared", "alone", "unconfigured", "one-class"),
     mutants=(
         "first-device-only",
         "no-env",

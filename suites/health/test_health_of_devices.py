@@ -123,6 +123,7 @@ def test_containers_have_devices_of_different_health(scenario):
     mutants=("health-told-once", "health-unknown"),
     covers=("H1", "N29"),
     counts=(1,),
+    given=("one-class",),
 )
 def test_the_health_of_a_device_changes(scenario, driver, hardware):
     device = max(driver.devices)

@@ -20,6 +20,7 @@ KEY = "suites.dra-testbed.example/broken"
     mutants=("publish-once", "unplugged-devices-stay-published"),
     covers=("G8",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
     device = max(driver.devices)
@@ -45,6 +46,7 @@ def test_a_device_is_unplugged_and_plugged_in_again(scenario, driver, hardware):
     mutants=("cdi-file-is-lost",),
     covers=("G8",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_pod_keeps_a_device_that_is_unplugged(scenario, driver, hardware):
     device = max(driver.devices)
@@ -68,7 +70,7 @@ def test_a_pod_keeps_a_device_that_is_unplugged(scenario, driver, hardware):
     tier=E2E,
     devices=2,
     features=(*NEEDED, "identity"),
-    given=("local",),
+    given=("local", "one-class"),
     exclusive=True,
     source=POOLS,
     mutants=("publish-with-wrong-generation", "publish-once", "rewrites-slices-in-place"),
@@ -98,6 +100,7 @@ def test_a_pool_is_never_seen_half_written(scenario, driver, hardware, node):
     mutants=("publish-once",),
     covers=("G8",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_changed_attribute_applies_to_new_pods(scenario, driver, hardware):
     device = max(driver.devices)
@@ -123,6 +126,7 @@ def test_a_changed_attribute_applies_to_new_pods(scenario, driver, hardware):
     mutants=("publish-once", "taints-are-not-published"),
     covers=("G8",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     device = max(driver.devices)
@@ -150,6 +154,7 @@ def test_a_device_is_tainted_while_the_driver_runs(scenario, driver, hardware):
     mutants=("publish-once", "taints-are-not-published", "unprepare-fails"),
     covers=("G8",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_taint_evicts_the_pod_that_uses_the_device(scenario, driver, hardware):
     device = max(driver.devices)

@@ -15,7 +15,7 @@ FORCED = (
     exclusive=True,
     source=FORCED,
     features=("identity",),
-    given=("local",),
+    given=("local", "one-class"),
     mutants=("never-give-back",),
     counts=(1,),
 )

@@ -132,7 +132,7 @@ def test_the_newest_metadata_version_comes_first(scenario):
     exclusive=True,
     source=DOCS,
     features=("metadata", "companion", "identity"),
-    given=("local",),
+    given=("local", "one-class"),
     mutants=("mounts-missing", "mounts-hide-those-of-others"),
     covers=("M4",),
     counts=(2,),

@@ -98,7 +98,7 @@ def test_a_claim_is_deleted_while_it_is_used(scenario, node):
     level=MUST,
     tier=E2E,
     source=HELPER,
-    given=("local", "alone"),
+    given=("local", "alone", "one-class"),
     covers=("W26",),
     mutants=("unprepare-of-unknown-fails",),
     counts=(1,),

@@ -188,7 +188,7 @@ def test_configuration_of_a_request_applies_to_the_chosen_alternative(scenario, 
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceConstraint.requests",
     gates=("DRAPrioritizedList",),
     features=("identity",),
-    given=("unshared",),
+    given=("unshared", "one-class"),
     mutants=("constraints-dropped", "first-device-only", "no-env"),
     covers=("PL3",),
 )

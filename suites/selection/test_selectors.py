@@ -18,6 +18,7 @@ API = "API reference: ResourceClaim v1 resource.k8s.io, CELDeviceSelector"
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
     counts=(1,),
+    given=("one-class",),
 )
 def test_an_attribute_chooses_a_device(scenario, driver):
     device = max(driver.devices)
@@ -36,7 +37,7 @@ def test_an_attribute_chooses_a_device(scenario, driver):
     exclusive=True,
     source=DOCS,
     features=("identity",),
-    given=("local",),
+    given=("local", "one-class"),
     mutants=("share-one-device", "first-device-only"),
     counts=(1,),
 )
@@ -59,6 +60,7 @@ def test_two_requests_with_different_selectors(scenario, driver, node):
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device", "last-selector-counts"),
     counts=(1,),
+    given=("one-class",),
 )
 def test_all_selectors_have_to_be_true(scenario, driver):
     device = max(driver.devices)
@@ -79,6 +81,7 @@ def test_all_selectors_have_to_be_true(scenario, driver):
     features=("identity",),
     mutants=("share-one-device", "no-env", "publish-attributes-of-another-device"),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_class_chooses_devices(scenario, driver):
     device = max(driver.devices)
@@ -98,6 +101,7 @@ def test_a_class_chooses_devices(scenario, driver):
     about=CLUSTER,
     mutants=("selectors-dropped",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     device, claim = max(driver.devices), scenario.claim("chosen")
@@ -121,6 +125,7 @@ def test_selectors_of_class_and_claim_both_apply(scenario, driver):
     features=("example-capacity",),
     mutants=("no-env", "selectors-dropped"),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_capacity_chooses_a_device(scenario, driver):
     capacity, most = driver.examples.capacity, max(driver.devices)
@@ -143,7 +148,7 @@ def test_a_capacity_chooses_a_device(scenario, driver):
     exclusive=True,
     source="API reference: ResourceClaim v1 resource.k8s.io, ExactDeviceRequest.allocationMode",
     features=("example-attribute",),
-    given=("local", "few"),
+    given=("local", "few", "one-class"),
     mutants=("first-device-only", "no-env"),
     counts=("all",),
 )

@@ -55,6 +55,7 @@ def test_a_rule_keeps_new_pods_from_a_device(scenario, driver):
         "taint-rules-narrowed",
     ),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_pod_runs_when_the_rule_is_deleted(scenario, driver):
     device = max(driver.devices)
@@ -112,6 +113,7 @@ def test_a_rule_evicts_a_pod(scenario):
         "cdi-file-is-lost",
     ),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_rule_can_be_tolerated(scenario, driver):
     device = max(driver.devices)
@@ -140,6 +142,7 @@ def test_a_rule_can_be_tolerated(scenario, driver):
     mutants=("unprepare-fails",),
     covers=("G7",),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
     device = max(driver.devices)
@@ -171,6 +174,7 @@ def test_a_rule_is_tolerated_for_some_seconds(scenario, driver):
         "taint-rules-evict",
     ),
     counts=(1,),
+    given=("one-class",),
 )
 def test_a_rule_without_effect(scenario, driver):
     device = max(driver.devices)
@@ -196,7 +200,7 @@ def test_a_rule_without_effect(scenario, driver):
     exclusive=True,
     source=API,
     gates=("DRADeviceTaintRules",),
-    given=("local",),
+    given=("local", "one-class"),
     kubernetes="1.37",
     mutants=("no-env", "taint-rules-narrowed", "taint-rules-widened"),
 )
@@ -248,6 +252,7 @@ def test_a_rule_for_a_driver(scenario):
     kubernetes="1.37",
     about=CLUSTER,
     mutants=("taint-rules-narrowed",),
+    given=("one-class",),
 )
 def test_an_unknown_effect_is_refused(scenario, driver):
     refusal = scenario.should_be_refused("taints/rule.yaml", device=max(driver.devices), effect="NoFun")

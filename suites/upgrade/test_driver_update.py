@@ -40,7 +40,7 @@ def test_a_pod_runs_while_its_driver_is_updated(scenario, daemon, node):
     needs=NEEDED,
     source=UPDATE,
     features=("identity",),
-    given=("local",),
+    given=("local", "one-class"),
     mutants=("unprepares-only-its-own",),
     covers=("U1", "G12"),
     counts=(1,),

@@ -69,7 +69,7 @@ def test_a_claim_prepared_by_the_previous_release_is_unprepared_by_this_one(scen
     needs=NEEDED,
     source=UPDATE,
     features=("identity", "previous-release"),
-    given=("local",),
+    given=("local", "one-class"),
     mutants=("migrates-its-checkpoint-for-good",),
     counts=(1,),
 )

@@ -35,6 +35,8 @@ def gather(
     held = _held_devices(kube, owner, driver, ordinary) if Capability.MAKE_OBJECTS in capabilities else []
     each = _count_by_node(pools(ordinary, driver))
     each.subtract(one.node for one in held)
+    if len(driver_file.devices.classes) > 1:  # which of them selects a device is not known here
+        each = Counter({node: min(count, driver_file.devices.per_node) for node, count in each.items()})
     each = Counter({node: _claims(count, driver_file.devices.claim, held, node) for node, count in each.items()})
     version = str(kube.request("GET", "/version")["gitVersion"])
     defaults = default_gates(version)

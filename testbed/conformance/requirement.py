@@ -29,6 +29,7 @@ GIVEN: Mapping[str, str] = {
     "unshared": "a device is allocated to one claim at a time",
     "unconfigured": "a claim needs no configuration",
     "alone": "a claim needs no devices of other classes",
+    "one-class": "all ordinary devices are of one class, so a claim for the class can get each of them",
     "rights": "the driver has the rights that its manifests grant it",
     "unforgeable": "what shows that a container has a device is nothing that each pod can set itself",
 }

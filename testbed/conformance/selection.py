@@ -20,6 +20,7 @@ _DECLARED = {
     "few": f"more than {MAX_ALLOCATION} devices for each node (spec.devices.perNode)",
     "unshared": "ordinary devices that several claims can share (spec.optional.capacity.class)",
     "unconfigured": "that each claim needs configuration (spec.devices.claim.configuration)",
+    "one-class": "several classes, and the test does not know which of them selects a device (spec.devices.classes)",
     "alone": "that each claim needs devices of other classes (spec.devices.claim.with)",
     "rights": "a process, which has the rights of an administrator (spec.install.process)",
     "unforgeable": "that variables, which each pod can set, or a command, which may read them, show devices, and no spec.probe.without",

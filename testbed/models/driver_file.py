@@ -152,8 +152,14 @@ class DriverFile(Strict):
 
     @property
     def device_class(self) -> str:
-        """Return the DeviceClass of the driver's ordinary devices."""
+        """Return the first DeviceClass of the driver's ordinary devices, from which tests request them."""
         return self.spec.devices.classes[0]
+
+    def for_class(self, name: str) -> DriverFile:
+        """Return a copy whose first class, from which tests request devices, is this one."""
+        classes = (name, *(each for each in self.devices.classes if each != name))
+        devices = self.devices.model_copy(update={"classes": classes})
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"devices": devices})})
 
     @property
     def devices(self) -> Devices:
@@ -275,6 +281,7 @@ class DriverFile(Strict):
             "unshared": not self.are_devices_shared,
             "unconfigured": self.devices.claim.configuration == "optional",
             "alone": not self.devices.claim.with_,
+            "one-class": len(self.devices.classes) == 1,
             "rights": not (self.install and self.install.process),
             "unforgeable": self.probe.is_unforgeable,
         }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +14,13 @@ from testbed import bringup
 from testbed.bringup import Testbed
 from testbed.conformance.context import RunContext
 from testbed.conformance.leases import Leases
-from testbed.conformance.requirement import Requirement
+from testbed.conformance.profiles import CORE, profile
+from testbed.conformance.requirement import Requirement, requirement_of
 from testbed.conformance.selection import runs_alone
 from testbed.drivers.published import kept_slices
 from testbed.errors import UsageError
 from testbed.models.driver_file import load_driver_file
+from testbed.models.requirement_enums import Tier
 from testbed.onboarding.checks.all_checks import world_on
 from testbed.plugin import serial_tests
 from testbed.plugin.markers import requirement_of_item
@@ -41,14 +46,34 @@ def testbed(pytestconfig: pytest.Config) -> Testbed:
     return bringup.attach(pytestconfig.stash[CONTEXT].request.testbed)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test of the profile core that uses devices for each class of ordinary devices."""
+    requirement, classes = requirement_of(metafunc.function), _classes(metafunc.config.stash[CONTEXT].driver_file)
+    uses_devices = requirement is not None and requirement.tier is not Tier.STATIC and "world" in metafunc.fixturenames
+    if len(classes) > 1 and requirement and uses_devices and profile(CORE).has(requirement.id):
+        metafunc.parametrize("world", classes, indirect=True)
+
+
+@functools.cache
+def _classes(driver_file: Path) -> tuple[str, ...]:
+    return load_driver_file(driver_file).devices.classes
+
+
 @pytest.fixture(scope="session")
-def world(pytestconfig: pytest.Config, testbed: Testbed) -> World:
+def world_of_run(pytestconfig: pytest.Config, testbed: Testbed) -> World:
     """Return what the vocabulary needs to know about this run."""
     context = pytestconfig.stash[CONTEXT]
     process = f"{context.session}-{getattr(pytestconfig, 'workerinput', {}).get('workerid', 'main')}"
     made = world_on(testbed, load_driver_file(context.driver_file), process)
     made.record.observe(kept_slices.load(context.request.report))
     return made
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, world_of_run: World) -> World:
+    """Return what the vocabulary needs to know, with the class of ordinary devices that this test requests."""
+    name = getattr(request, "param", "")
+    return replace(world_of_run, driver_file=world_of_run.driver_file.for_class(name)) if name else world_of_run
 
 
 @pytest.fixture(autouse=True)
@@ -129,25 +154,25 @@ def node(nodes: frozenset[str], world: World, testbed: Testbed) -> Iterator[Node
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def driver(world: World) -> Driver:
     """Return the driver under test."""
     return Driver(world)
 
 
 @pytest.fixture(scope="session")
-def kubelets(world: World) -> Kubelets:
+def kubelets(world_of_run: World) -> Kubelets:
     """Return the kubelets, with what they report about claims and devices."""
-    return Kubelets(world)
+    return Kubelets(world_of_run)
 
 
 @pytest.fixture(scope="session")
-def account(world: World) -> Account:
+def account(world_of_run: World) -> Account:
     """Return the ServiceAccount of the driver's pods."""
-    return Account(world)
+    return Account(world_of_run)
 
 
 @pytest.fixture(scope="session")
-def nodes(driver: Driver) -> frozenset[str]:
+def nodes(world_of_run: World) -> frozenset[str]:
     """Return the names of the nodes on which the driver is expected."""
-    return driver.nodes
+    return world_of_run.nodes

@@ -101,6 +101,8 @@ class Judge:
             verdict = verdict_for(raised.value, before_the_test=call.when == "setup", about_cluster=about_cluster)
             kept = self._keep_evidence(item, requirement, of_clean_up=call.when == "teardown")
             text = redactor.redact(failure_text(item, raised, requirement, verdict, self._of_devices, self._compared))
+            device_class = getattr(item, "callspec", None) and item.callspec.params.get("world")  # type: ignore[attr-defined]
+            text = f"with class {device_class}: {text}" if device_class else text
             if kept:
                 text += f"\n  evidence: {shown(self.context.request.report / kept)}"
             observed = is_observation(raised.value) and call.when == "call"

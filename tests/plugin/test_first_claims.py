@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from testbed.onboarding.checks.trials import Cause, FailedTrial
+from testbed.plugin.canaries import first_claims
+from testbed.plugin.canaries.first_claims import FirstClaims
+from testbed.providers.base import Capability
 from tests.plugin.conftest import Run
 
 Judge = Callable[..., Run]
@@ -55,3 +61,23 @@ def test_what_an_earlier_run_found_blocks_nothing(judge: Judge, pytester: pytest
     judge(SUITE, fault="no-pods-start")
     later: Any = judge(SUITE)
     assert set(later.verdicts.values()) == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("trial", "is_blocked"),
+    [
+        (FailedTrial("gpu.example.com", "node-1", Cause.DRIVER, "refused"), True),
+        (FailedTrial("gpu.example.com", "node-1", Cause.DRIVER, "metadata is not JSON", ran=True), False),
+        (FailedTrial("gpu.example.com", "node-1", Cause.NO_DEVICE, "all are in use"), False),
+        (FailedTrial("gpu.example.com", "node-1", Cause.ENVIRONMENT, "no disk"), False),
+    ],
+)
+def test_only_what_the_driver_did_not_prepare_blocks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trial: FailedTrial, is_blocked: bool
+) -> None:
+    monkeypatch.setattr(first_claims, "try_devices", lambda *_: [trial])
+    monkeypatch.setattr(first_claims, "_logs", lambda _world: ["  log of driver-x:"])
+    able = SimpleNamespace(capabilities=frozenset({Capability.MAKE_OBJECTS}))
+    world: Any = SimpleNamespace(cluster=able, nodes=frozenset({"node-1"}))
+    assert bool(FirstClaims(lambda: world, tmp_path).try_after("CLAIM-001")) is is_blocked
+    assert (tmp_path / first_claims.FILE).exists() is is_blocked

@@ -24,7 +24,7 @@ from testbed.conformance.requirement import GIVEN
 from testbed.conformance.selection import Facts, choose
 from testbed.models.driver.devices import ClaimShape
 from testbed.models.features import DECLARED, DERIVED, EXEMPTIBLE
-from testbed.models.requirement_enums import Level, Verdict
+from testbed.models.requirement_enums import Level, Tier, Verdict
 from testbed.rendering import render_file, variables_of
 
 MANIFESTS = folders.data("manifests") / "suites"
@@ -86,6 +86,12 @@ def test_tests_that_use_devices_of_a_node_need_local_devices() -> None:
     )
 
 
+def test_tests_that_choose_an_ordinary_device_assume_one_class() -> None:
+    chooses = re.compile(r"driver\.(devices|devices_on|devices_with_value)\b")
+    creates = _ids(lambda entry: entry.requirement.tier in (Tier.E2E, Tier.DISRUPTIVE))
+    assert _ids(lambda entry: bool(chooses.search(entry.source))) & creates == _with("given", "one-class")
+
+
 def test_tests_that_expect_different_devices_need_unshared_devices() -> None:
     counted = r"len\((\w+\.)?(all_)?devices\) == [2-9]|\bdevices\.isdisjoint|one, other = .*\.devices$"
     # Shares of devices have IDs, which tests that write allocations or statuses do not use.
@@ -108,6 +114,7 @@ def test_tests_that_write_an_allocation_or_none_of_a_claim_assume_plain_claims()
 
 
 SHAPES: list[dict[str, Any]] = [
+    {"classes": 2},
     {"counts": "all"},
     {"counts": [1]},
     {"counts": [2]},
@@ -120,8 +127,12 @@ SHAPES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_most_of_the_core_applies_to_a_driver_with_each_shape_of_claims(shape: dict[str, Any]) -> None:
-    claim = ClaimShape.model_validate_json(json.dumps(shape))
-    untrue = {"unconfigured": claim.configuration == "required", "alone": bool(claim.with_)}
+    claim = ClaimShape.model_validate_json(json.dumps({key: value for key, value in shape.items() if key != "classes"}))
+    untrue = {
+        "one-class": "classes" in shape,
+        "unconfigured": claim.configuration == "required",
+        "alone": bool(claim.with_),
+    }
     given = frozenset(word for word in GIVEN if not untrue.get(word))
     plain = expected_facts(minors()[-1], 2, EVERYTHING)
     core = [entry.requirement for entry in ENTRIES if profile(CORE).has(entry.requirement.id)]

@@ -27,7 +27,6 @@ def unsupported_keys(spec: DriverSpec) -> Iterator[UnsupportedKey]:
 
 def _values(spec: DriverSpec) -> dict[str, tuple[object, str]]:
     return {
-        "devices.classes": (len(spec.devices.classes) > 1, "use one class, and a driver file for each further class"),
         "budgets": (spec.budgets, "remove it"),
     }
 

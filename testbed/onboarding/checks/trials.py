@@ -85,12 +85,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class FailedTrial:
-    """A trial without containers to compare, and why."""
+    """A trial without containers to compare, and why. `ran` is True if its pods ran, so the claim was prepared."""
 
     device_class: str
     node: str
     cause: Cause
     why: str
+    ran: bool = False
 
 
 def try_devices(world: World, nodes: Sequence[str] = (), budget: Budget = budgets.RUN) -> list[Trial | FailedTrial]:
@@ -173,7 +174,7 @@ def _trials(scenario: Scenario, device_class: str, number: int, node: str) -> li
         return [_compare(scenario, device_class, node, probe, names) for probe in _probes(scenario.world)]
     except TestbedError as lost:
         cause = Cause.DRIVER if isinstance(lost, DriverFailed) else Cause.ENVIRONMENT
-        return [FailedTrial(device_class, node, cause, str(lost))]
+        return [FailedTrial(device_class, node, cause, str(lost), ran=True)]
 
 
 def _probes(world: World) -> list[Observation]:

@@ -18,9 +18,13 @@ from testbed.errors import Blocked, TestbedError
 from testbed.onboarding.checks.trials import Cause, FailedTrial, try_devices
 from testbed.providers.base import Capability
 from testbed.vocabulary.world import World
+from testbed.waiting import Budget
 
 FILE = ".nothing-prepared.json"
 _MOST_NODES = 3
+_CLAIMS = Budget(
+    "first claims are prepared", 20, "a run that can judge nothing must end soon; a test has waited longer"
+)
 _TRIALS = 3  # after these failures, tests say themselves what is wrong
 
 
@@ -61,8 +65,8 @@ class FirstClaims:
         """Return why the driver prepared none of the first devices; '' if it prepared one, or if something else is the reason."""
         if not world.cluster or Capability.MAKE_OBJECTS not in world.cluster.capabilities:
             return ""
-        tried = try_devices(world, sorted(world.nodes)[:_MOST_NODES])
-        failed = [each for each in tried if isinstance(each, FailedTrial)]
+        tried = try_devices(world, sorted(world.nodes)[:_MOST_NODES], _CLAIMS)
+        failed = [each for each in tried if isinstance(each, FailedTrial) and not each.ran]
         if len(failed) < len(tried):
             self._trials_left = 0
             return ""

@@ -59,11 +59,6 @@ def test_a_key_that_moved_is_reported_with_its_line_and_its_new_place(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "[gpu.dra-testbed.example]",
-            "[gpu.dra-testbed.example, b.example]",
-            "spec.devices.classes: is not supported by this version; use one class",
-        ),
         ("  devices:", "  budgets: {prepareP99: 2s}\n  devices:", "spec.budgets: is not supported"),
     ],
 )
