@@ -171,7 +171,8 @@ def _trials(scenario: Scenario, device_class: str, number: int, node: str) -> li
         if not is_running(pod):
             return [FailedTrial(device_class, node, *_why(scenario.world, pod))]
     try:
-        return [_compare(scenario, device_class, node, probe, names) for probe in _probes(scenario.world)]
+        containers = {kind: _contents(scenario, name) for kind, name in names.items()}
+        return [_compare(scenario, device_class, node, probe, names, containers) for probe in _probes(scenario.world)]
     except TestbedError as lost:
         cause = Cause.DRIVER if isinstance(lost, DriverFailed) else Cause.ENVIRONMENT
         return [FailedTrial(device_class, node, cause, str(lost), ran=True)]
@@ -182,9 +183,16 @@ def _probes(world: World) -> list[Observation]:
     return [probe, *filter(None, [probe.without])]
 
 
-def _compare(scenario: Scenario, device_class: str, node: str, probe: Observation, names: Mapping[str, str]) -> Trial:
+def _compare(
+    scenario: Scenario,
+    device_class: str,
+    node: str,
+    probe: Observation,
+    names: Mapping[str, str],
+    containers: Mapping[str, Contents],
+) -> Trial:
     """Return what the same probe shows in both containers."""
-    with_claim, without = (_seen(scenario, names[kind], probe) for kind in ("with", "without"))
+    with_claim, without = (_seen(scenario, names[kind], probe, containers[kind]) for kind in ("with", "without"))
     return Trial(device_class, node, probe, with_claim, without, _published(scenario.world, node, probe))
 
 
@@ -199,12 +207,16 @@ def _why(world: World, pod: Object) -> tuple[Cause, str]:
     return (Cause.DRIVER if found.by_driver else Cause.UNKNOWN), seen
 
 
-def _seen(scenario: Scenario, pod: str, probe: Observation) -> Seen:
+def _contents(scenario: Scenario, pod: str) -> Contents:
+    answer = scenario.world.kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=CONTAINER)
+    return contents.read(answer.stdout)
+
+
+def _seen(scenario: Scenario, pod: str, probe: Observation, found: Contents) -> Seen:
     kube = scenario.world.kube
     answer = kube.exec_unchecked(scenario.namespace, pod, in_container(probe.argv), container=CONTAINER)
-    other = kube.exec_unchecked(scenario.namespace, pod, contents.COMMAND, container=CONTAINER)
     ids = map(str, devices_in(answer.stdout)) if probe.shows == "device" else probe.ids(answer.stdout)
-    return Seen(pod, frozenset(ids), answer.stdout, answer.code, answer.stderr, contents.read(other.stdout))
+    return Seen(pod, frozenset(ids), answer.stdout, answer.code, answer.stderr, found)
 
 
 def _published(world: World, node: str, probe: Observation) -> frozenset[str]:
