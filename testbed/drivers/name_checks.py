@@ -141,8 +141,9 @@ def _attribute_problems(kube: Kube, driver_file: DriverFile) -> Iterator[WrongNa
         ("devices.identity.attribute", "attribute", driver_file.identity_attribute, True),
         ("devices.examples.attribute", "attribute", examples.attribute, is_real),
         ("devices.examples.capacity", "capacity", examples.capacity, is_real),
-        ("devices.examples.match", "attribute", examples.match_attribute, False),
-        ("optional.capacity.name", "capacity", sharing.capacity if sharing else "", False),
+        ("devices.examples.match", "attribute", examples.match_attribute, is_real),
+        ("optional.capacity.name", "capacity", sharing.capacity if sharing else "", is_real),
+        *(("devices.others", "attribute", name, False) for name in driver_file.other_devices),
     ):
         published = {short_name(name, driver) for each in devices for name in each.get(_KEYS[kind]) or ()}
         name = short_name(wanted, driver)

@@ -109,8 +109,14 @@ def test_examples_without_a_near_match_are_mistakes_only_for_real_hardware() -> 
     message = _refusal(_kube(), theirs)
     assert "spec.devices.examples.attribute: no device has an attribute colour; known: model, uuid" in message
     assert "spec.devices.examples.capacity: no device has a capacity bandwidth; known: memory" in message
-    assert "pcieRoot" not in message
+    assert "spec.devices.examples.match: no device has an attribute pcieRoot; known: model, uuid" in message
     refuse_wrong_names(_kube(), with_values(theirs, "devices", examples=Examples()))
+
+
+def test_an_attribute_of_other_devices_is_reported_with_a_near_match() -> None:
+    message = _refusal(_kube(), _file("devices", others={"modell": ("a*",)}))
+    assert "spec.devices.others: no device has an attribute modell; did you mean model?" in message
+    refuse_wrong_names(_kube(), _file("devices", others={"purpose": ("*",)}, examples=Examples()))
 
 
 def test_the_domain_does_not_count_for_a_near_match() -> None:
@@ -196,7 +202,7 @@ def test_devices_without_attributes_are_left_to_the_tests(device: list[Any]) -> 
 def test_a_driver_that_does_not_run_as_a_pod_is_accepted() -> None:
     kube: Any = cluster.make().kube
     _pod(kube, "other", "metrics", {"containers": [{"name": "exporter"}]})
-    refuse_wrong_names(kube, _file(install=None))
+    refuse_wrong_names(kube, with_values(_file(install=None), "devices", examples=Examples()))
 
 
 def test_a_selector_that_no_pod_of_an_installed_driver_has_is_reported_with_the_labels_there() -> None:
