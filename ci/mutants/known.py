@@ -15,6 +15,8 @@ _CRASHES = {f"crash-{point}" for point in CRASH_POINTS}
 
 # No pod shows these. They wait for tests of the wire tier.
 WAITING = frozenset({"one-bad-claim-fails-all", "publish-a-generation-too-low", "unprepare-by-name"})
+# These need other hardware: a driver file in manifests/drivers/mutants has both.
+OF_SHAPES = frozenset({"no-env-for-passthrough"})
 # Nearly every test fails on these, so they do not show what a test looks at.
 DOING_NOTHING = frozenset(
     {"forget-registration-socket", "only-answers", "refuses-everything", "registers-only", "slices-missing"}

@@ -93,6 +93,8 @@ def _row(entry: Entry, cell: Cell | None) -> str:
 def _waiting(name: str) -> str:
     if name in dead.CASES:
         return "All requirements about the driver run on it, see [below](#drivers-that-do-nothing)."
+    if name in known.OF_SHAPES:
+        return "A driver file in manifests/drivers/mutants shows it, with other hardware."
     waits = "No pod shows it: it waits for tests of the wire tier."
     return waits if name in known.WAITING else "No requirement names it."
 

@@ -57,6 +57,17 @@ class EnvOfAnotherDevice(Driver):
         return replace(super()._cdi_device(uid, other, mount), name=found.name)
 
 
+def no_env_for_passthrough(parts: Parts) -> Parts:
+    """Containers get no variables of devices with the attribute mode: passthrough."""
+
+    def environment(device: Device, allocated: AllocatedDevice, node_pool: str) -> Mapping[str, str]:
+        if device.attributes.get("mode") == "passthrough":
+            return {"FAKE_DRIVER_FAULT": "no-env"}
+        return parts.environment(device, allocated, node_pool)
+
+    return replace(parts, environment=environment)
+
+
 class CdiFileIsLost(Driver):
     """The CDI file is removed when the containers run, so they cannot be restarted."""
 
@@ -184,6 +195,7 @@ ALL = (
     EnvOfAnotherDevice,
     no_env,
     no_env_for_administrators,
+    no_env_for_passthrough,
     CdiFileIsLost,
     CdiFileIsReplaced,
     CdiFileIsCompletedLate,

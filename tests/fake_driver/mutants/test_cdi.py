@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fake_driver.mutants import cdi
+from testbed import folders
 
 if TYPE_CHECKING:
     from tests.fake_driver.fake_api import FakeApi
@@ -33,6 +34,15 @@ def test_no_env_for_administrators(mutant: StartMutant, fake_api: FakeApi, name:
     driver = mutant(name)
     driver.prepare(fake_api.claim(adminAccess=True))
     assert (not any("GPU_DEVICE" in each for each in driver.env)) is is_wrong
+
+
+@pytest.mark.parametrize(("name", "is_wrong"), [("", False), ("no-env-for-passthrough", True)])
+def test_no_env_for_passthrough(mutant: StartMutant, fake_api: FakeApi, name: str, is_wrong: bool) -> None:
+    driver = mutant(name, hardware=str(folders.data("manifests") / "hardware/two-classes.yaml"))
+    driver.prepare(fake_api.claim("one", ("gpu-0",)))
+    assert any("GPU_DEVICE_GPU_0" in each for each in driver.env)  # of the class native
+    driver.prepare(fake_api.claim("two", ("gpu-7",)))
+    assert (not any("GPU_DEVICE_GPU_7" in each for each in driver.env)) is is_wrong
 
 
 def test_cdi_file_is_lost(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
