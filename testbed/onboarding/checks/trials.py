@@ -169,7 +169,9 @@ def _trials(scenario: Scenario, device_class: str, number: int, node: str) -> li
     for name in names.values():
         pod = scenario.pod(name).object
         if not is_running(pod):
-            return [FailedTrial(device_class, node, *_why(scenario.world, pod))]
+            failed = FailedTrial(device_class, node, *_why(scenario.world, pod))
+            scenario.pod(name).delete(by_force=True)  # a driver that hangs would keep it for a minute
+            return [failed]
     try:
         containers = {kind: _contents(scenario, name) for kind, name in names.items()}
         return [_compare(scenario, device_class, node, probe, names, containers) for probe in _probes(scenario.world)]
