@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -67,10 +67,19 @@ def declaring_key(feature: str) -> str:
 def explain_missing(wanted: Collection[str], declared: Collection[str]) -> str:
     """Explain with keys of the driver file why wanted features are missing; '' if none is."""
     missing = sorted(set(wanted).difference(declared))
-    undeclared = ", ".join(f"{each} ({declaring_key(each)})" for each in missing if each not in EXEMPTIBLE)
-    exempt = ", ".join(each for each in missing if each in EXEMPTIBLE)
-    reasons = {"does not declare": undeclared, "exempts the driver from": f"{exempt} (spec.exempt)" if exempt else ""}
+    required = [each for each in missing if each.startswith(EXEMPT)]
+    exempt = [each for each in missing if each in EXEMPTIBLE]
+    undeclared = [f"{each} ({declaring_key(each)})" for each in missing if each not in (*required, *exempt)]
+    reasons = {
+        "does not declare": ", ".join(undeclared),
+        "exempts the driver from": _in_spec_exempt(exempt),
+        "does not exempt the driver from": _in_spec_exempt([each.removeprefix(EXEMPT) for each in required]),
+    }
     return "; ".join(f"the driver file {verb} {names}" for verb, names in reasons.items() if names)
+
+
+def _in_spec_exempt(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} (spec.exempt)" if names else ""
 
 
 def derived_features(spec: Mapping[str, Any]) -> frozenset[str]:
