@@ -3,6 +3,7 @@
 STATE/NAME/testbed.json   the record
 STATE/NAME/kubeconfig     a link to the administrator's kubeconfig
 STATE/NAME/cluster/       the provider's files
+STATE/NAME/releases.json  the objects of both releases of the driver, if it has a previous one (testbed.drivers.releases)
 STATE/.failed/NAME/       logs of the last `up` of that name that failed
 STATE/.locks/NAME         the lock of the process that changes the testbed
 """

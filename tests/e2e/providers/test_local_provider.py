@@ -77,6 +77,16 @@ def test_only_privileged_containers_see_pci_devices_and_disks_of_the_host(testbe
     assert "Operation not permitted" in opened.stderr
 
 
+def test_a_file_is_copied_to_a_node_with_its_permissions(testbed: Testbed, tmp_path: Path) -> None:
+    cluster: Any = testbed.cluster
+    (tmp_path / "program").write_text("echo hi")
+    (tmp_path / "program").chmod(0o750)
+    cluster.copy_to_node("node-2", tmp_path / "program", "/opt/a b/program")
+    node = cluster.node("node-2")
+    assert node.run("stat", "-c", "%a", "/opt/a b/program").stdout == "750\n"
+    assert node.run("cat", "/opt/a b/program").stdout == "echo hi"
+
+
 def test_a_process_runs_on_a_node_without_an_image(testbed: Testbed, tmp_path: Path) -> None:
     cluster: Any = testbed.cluster
     started = cluster.start_process(
