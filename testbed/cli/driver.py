@@ -17,12 +17,13 @@ from testbed.bringup import Testbed
 from testbed.cli import options
 from testbed.cli.driver_init import init
 from testbed.conformance import profiles
+from testbed.drivers.name_checks import WrongNames
 from testbed.errors import UsageError
 from testbed.folders import shown
 from testbed.models.config import effective
 from testbed.models.driver_file import load_driver_file
 from testbed.models.requirement_enums import Subject
-from testbed.onboarding.checks.all_checks import check_on
+from testbed.onboarding.checks.all_checks import check_on, name_findings
 from testbed.onboarding.checks.file_findings import file_findings
 from testbed.onboarding.checks.finding import Finding, error_of, with_lines
 from testbed.onboarding.preview import Preview, count_levels, preview
@@ -54,8 +55,11 @@ def check(file: str, testbed: str | None, offline: bool, patience: float, output
     path = _path(file)
     found, findings = file_findings(path, flags["kubernetes"] or "")
     if found and not findings and not offline:
-        with _testbed(testbed, {**flags, "driver": file}) as up:
-            findings = check_on(up, found)
+        try:
+            with _testbed(testbed, {**flags, "driver": file}) as up:
+                findings = check_on(up, found)
+        except WrongNames as wrong:  # found while the driver was installed
+            findings = name_findings(wrong.problems)
     _report(with_lines(findings, path), path, output, offline=offline)
 
 

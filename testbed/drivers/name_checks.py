@@ -35,6 +35,14 @@ class WrongName:
         return f"{self.key}: {self.what}"
 
 
+class WrongNames(UsageError):
+    """Names of a driver file do not exist. `problems` has them one by one."""
+
+    def __init__(self, what: str, problems: Sequence[WrongName]) -> None:
+        super().__init__(what)
+        self.problems = tuple(problems)
+
+
 def refuse_wrong_names(kube: Kube, driver_file: DriverFile) -> None:
     """Raise UsageError with all names of the driver file that do not exist in the cluster."""
     raise_problems(driver_file, wrong_names(kube, driver_file))
@@ -56,7 +64,7 @@ def raise_problems(driver_file: DriverFile, problems: Sequence[WrongName], *, of
     """Raise UsageError with all problems, if there are any."""
     if problems:
         lines = [f"driver file {driver_file.name} does not match {of}:", *map(str, problems)]
-        raise UsageError("\n  ".join(lines))
+        raise WrongNames("\n  ".join(lines), problems)
 
 
 def driver_name_problems(kube: Kube, driver_file: DriverFile) -> list[WrongName]:

@@ -10,6 +10,7 @@ import pytest
 
 from testbed import bringup
 from testbed.cli.main import run
+from testbed.drivers.name_checks import WrongName, WrongNames
 from testbed.waiting import set_patience
 from tests.fakes import cluster
 
@@ -57,6 +58,19 @@ def test_a_wrong_driver_or_cluster_is_not_a_mistake_of_the_file(
 ) -> None:
     monkeypatch.setattr(bringup, "attach", lambda _name: cluster.make(fault))
     assert run(["driver", "check", "fake-gpu", "--testbed", "fake", "--patience", "0.1"]) == code
+
+
+def test_wrong_names_that_are_found_during_the_installation_have_lines_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise WrongNames("no", [WrongName("spec.devices.classes[0]", "the cluster has no DeviceClass x")])
+
+    monkeypatch.setattr(bringup, "bring_up", refuse)
+    path = _wrong_probe(tmp_path)
+    assert run(["driver", "check", str(path)]) == 2
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "classes:" in text)
+    assert f"{path}:{line}: spec.devices.classes[0]: the cluster has no DeviceClass x" in capsys.readouterr().out
 
 
 def test_offline_needs_no_testbed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 
 from testbed import folders
 from testbed.bringup import Testbed
-from testbed.drivers.name_checks import wrong_names
+from testbed.drivers.name_checks import WrongName, wrong_names
 from testbed.images.basics import WORKLOAD
 from testbed.models.driver_file import DriverFile, load_companions
 from testbed.onboarding.checks.class_findings import class_findings
@@ -45,7 +46,12 @@ def check_on(testbed: Testbed, driver_file: DriverFile, process: str = "") -> li
 
 def check_names(testbed: Testbed, driver_file: DriverFile) -> list[Finding]:
     """Return the names of the driver file that do not exist in the cluster."""
-    return [Finding(Blame.FILE, each.what, each.key) for each in wrong_names(testbed.kube, driver_file)]
+    return name_findings(wrong_names(testbed.kube, driver_file))
+
+
+def name_findings(problems: Iterable[WrongName]) -> list[Finding]:
+    """Return wrong names as findings."""
+    return [Finding(Blame.FILE, each.what, each.key) for each in problems]
 
 
 def use_devices(world: World, budget: Budget = budgets.RUN) -> list[Finding]:
