@@ -31,7 +31,10 @@ MANIFESTS = folders.data("manifests") / "suites"
 ENTRIES = catalogue.read([folders.data("suites")]).entries
 GATES = sorted({gate for entry in ENTRIES for gate in entry.requirement.gates})
 ABLE = frozenset(each.value for each in Capability)
-_RARE = {"unforgeable": "only a test in which a pod forges variables needs it"}
+_RARE = {
+    "unforgeable": "only a test in which a pod forges variables needs it",
+    "rights": "selection derives it from the ability to act as the driver",
+}
 WORDS = [*(("given", word) for word in GIVEN if word not in _RARE), *(("features", word) for word in EXEMPTIBLE)]
 
 # Several pods of these tests name one claim, but never share it.
