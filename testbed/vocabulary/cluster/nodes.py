@@ -57,13 +57,11 @@ class Node(str):  # noqa: SLOT000 - it has attributes
         self.start_kubelet()
 
     def restart_runtime(self) -> None:
-        """Stop the container runtime and start it again, and wait until the node is Ready. Containers keep running."""
+        """Stop the container runtime and start it again, and wait until the kubelet reaches it. Containers keep running."""
         self._parts.stop_runtime(self)
         self._is_runtime_stopped = True
         self._start_runtime()
-        eventually(
-            lambda: _check_ready(self._world.kube.get("v1", "Node", self)), f"{self} to be Ready", budgets.NODE_READY
-        )
+        eventually(self._check_runtime, f"the kubelet of {self} to reach its container runtime", budgets.NODE_READY)
 
     @property
     def runtime_handler(self) -> str:
@@ -110,8 +108,15 @@ class Node(str):  # noqa: SLOT000 - it has attributes
         _check_ready(self._world.kube.get("v1", "Node", self))
         if slices & self._slices():
             raise NotYet("the kubelet has not deleted the slices of its node yet")
+        self._check_logs()
+
+    def _check_runtime(self) -> None:
+        _check_ready(self._world.kube.get("v1", "Node", self))
+        self._check_logs()
+
+    def _check_logs(self) -> None:
+        """Raise NotYet unless the kubelet serves logs: one that has just started does not know its pods, or waits for its runtime."""
         for pod in self._own_pods():
-            # A kubelet that has just started does not know its pods at first, and rejects requests for their logs.
             try:
                 self._world.kube.logs(
                     pod["metadata"]["namespace"],

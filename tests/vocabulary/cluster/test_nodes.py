@@ -19,7 +19,7 @@ class Machines:
 
     def __init__(self, kube: Any) -> None:
         self.kube, self.asked = kube, list[str]()
-        self.comes_back = self.wipes = True
+        self.comes_back = self.wipes = self.is_reached = True
 
     def stop_kubelet(self, node: str) -> None:
         self.asked.append(f"stop {node}")
@@ -33,6 +33,7 @@ class Machines:
             self.kube.log_texts["p/c"] = "hello"
 
     def stop_runtime(self, node: str) -> None:
+        self.kube.log_texts.clear()
         self.asked.append(f"stop runtime of {node}")
 
     def start_runtime(self, node: str) -> None:
@@ -40,6 +41,8 @@ class Machines:
         if not self.comes_back:
             self.comes_back = True
             raise WaitTimeout("containerd", "1 s", "nothing")
+        if self.is_reached:
+            self.kube.log_texts["p/c"] = "hello"
 
     def reboot(self, node: str) -> None:
         self.asked.append(f"reboot {node}")
@@ -147,6 +150,15 @@ def test_a_runtime_is_restarted(machines: Callable[..., tuple[World, Any]]) -> N
     with restored_node("node-1", made, found) as node:
         node.restart_runtime()
     assert found.asked == ["stop runtime of node-1", "start runtime of node-1"]
+
+
+def test_a_kubelet_that_does_not_reach_its_runtime_is_waited_for(
+    machines: Callable[..., tuple[World, Any]],
+) -> None:
+    made, found = machines()
+    found.is_reached = False
+    with pytest.raises(WaitTimeout, match="the kubelet of node-1 to reach its container runtime"):
+        Node("node-1", made, found).restart_runtime()
 
 
 def test_a_runtime_that_a_failed_test_left_stopped_is_started(machines: Callable[..., tuple[World, Any]]) -> None:
