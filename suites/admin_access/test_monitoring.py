@@ -37,6 +37,7 @@ def test_a_monitor_sees_a_device(admin_scenario):
     gates=("DRAAdminAccess",),
     about=CLUSTER,
     mutants=("admin-access-dropped",),
+    counts=(1,),
 )
 def test_the_allocation_records_admin_access(admin_scenario):
     admin_scenario.apply("admin_access/monitor-of-one-device.yaml")

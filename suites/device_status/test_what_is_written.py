@@ -26,6 +26,7 @@ IPS = [
     covers=("DS1",),
     about=CLUSTER,
     mutants=("device-status-dropped", "hardware-addresses-dropped"),
+    counts=(1,),
 )
 def test_device_status_is_read_as_written(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -73,6 +74,7 @@ def test_only_allocated_devices_have_a_status(scenario, driver):
     given=("unshared", "local"),
     about=CLUSTER,
     mutants=("device-status-dropped", "device-status-narrow"),
+    counts=(1,),
 )
 def test_a_device_can_have_eight_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -95,6 +97,7 @@ def test_a_device_can_have_eight_conditions(scenario):
     given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped", "device-status-narrow"),
+    counts=(1,),
 )
 @pytest.mark.parametrize(
     ("taken", "refused", "words"),
@@ -125,6 +128,7 @@ def test_data_is_a_json_object_of_limited_size(scenario, taken, refused, words):
     given=("unshared",),
     about=CLUSTER,
     mutants=("device-status-dropped", "device-status-narrow"),
+    counts=(1,),
 )
 @pytest.mark.parametrize(
     ("taken", "refused", "words"),
@@ -158,6 +162,7 @@ def test_network_data_is_checked(scenario, taken, refused, words):
     given=("unshared",),
     covers=("G17",),
     mutants=("unprepare-fails",),
+    counts=(1,),
 )
 def test_device_status_is_cleared_with_the_allocation(scenario):
     scenario.apply("basic/claim-by-name.yaml")
@@ -185,6 +190,7 @@ def test_device_status_is_cleared_with_the_allocation(scenario):
     given=("unshared",),
     about=CLUSTER,
     mutants=("one-condition-only",),
+    counts=(1,),
 )
 def test_several_writers_report_conditions(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -207,6 +213,7 @@ def test_several_writers_report_conditions(scenario):
     given=("unshared",),
     about=CLUSTER,
     mutants=("field-owners-forgotten",),
+    counts=(1,),
 )
 def test_a_writer_cannot_change_the_fields_of_another(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -229,6 +236,7 @@ def test_a_writer_cannot_change_the_fields_of_another(scenario):
     gates=("DRAResourceClaimDeviceStatus",),
     given=("unshared",),
     mutants=("no-env",),
+    counts=(1,),
 )
 def test_device_status_does_not_end_a_pod(scenario):
     scenario.apply("basic/claim-by-name.yaml")
@@ -275,6 +283,7 @@ def test_the_driver_reports_every_device_as_ready(scenario):
     covers=("G17",),
     features=("device-status", "shared-claims"),
     mutants=("status-never-written", "status-replaces-all"),
+    counts=(1,),
 )
 def test_the_driver_keeps_the_conditions_of_other_writers(scenario):
     scenario.apply("device_status/allocated-claim.yaml")
@@ -301,6 +310,7 @@ def test_the_driver_keeps_the_conditions_of_other_writers(scenario):
         "status-message-of-another-device",
         "status-sentence-about-another-device",
     ),
+    counts=(1,),
 )
 def test_the_driver_reports_about_the_right_device(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")

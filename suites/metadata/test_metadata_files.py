@@ -76,6 +76,7 @@ def test_each_container_has_the_files_of_its_own_claims(scenario):
     source=DOCS,
     features=("metadata",),
     mutants=("mounts-missing", "publish-attributes-of-another-device"),
+    counts=(1,),
 )
 def test_the_metadata_matches_the_slice(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")
@@ -97,6 +98,7 @@ def test_the_metadata_matches_the_slice(scenario, driver):
     source=DOCS,
     features=("metadata", "example-attribute"),
     mutants=("metadata-without-attributes",),
+    counts=(1,),
 )
 def test_the_metadata_contains_the_example_attribute(scenario, driver):
     scenario.apply("basic/claim-by-name.yaml")

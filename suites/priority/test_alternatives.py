@@ -48,6 +48,7 @@ def test_the_first_alternative_is_taken(scenario):
         "no-env",
         "refuse-alternatives",
     ),
+    counts=(1,),
 )
 def test_the_second_alternative_is_taken(scenario):
     scenario.apply("priority/second-choice.yaml")

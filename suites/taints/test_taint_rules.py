@@ -81,6 +81,7 @@ def test_a_pod_runs_when_the_rule_is_deleted(scenario, driver):
     kubernetes="1.37",
     mutants=("unprepare-fails", "disruptions-untold", "taint-rules-untold"),
     covers=("T3",),
+    counts=(1,),
 )
 def test_a_rule_evicts_a_pod(scenario):
     scenario.apply("taints/slow-to-end.yaml")

@@ -109,6 +109,13 @@ def test_tests_that_write_how_many_devices_a_request_has_declare_it() -> None:
         assert _written_counts(entry) <= {*entry.requirement.counts}, entry.requirement.id
 
 
+def test_tests_that_expect_one_device_declare_it() -> None:
+    one = re.compile(r"\(\w+,\)[^=\n]* = .*devices|len\([\w.()\"]*devices\) == \d")
+    expect = [e for e in ENTRIES if one.search(e.source) and e.requirement.tier in (Tier.E2E, Tier.DISRUPTIVE)]
+    ordinary = [each.requirement for each in expect if not each.requirement.only_user_of]
+    assert not [each.id for each in ordinary if not each.counts]
+
+
 def test_tests_that_write_an_allocation_or_none_of_a_claim_assume_plain_claims() -> None:
     allocates = _ids(lambda entry: "basic/allocation.yaml" in entry.manifests) - _NEVER_PREPARED
     extended = _ids(lambda entry: any("limits" in each for one in _pods(entry) for each in _mappings(one)))
