@@ -328,7 +328,7 @@ class Controller:
         )
 
     def _blocked_by_first_claims(self, requirement: str, done: FinishedTest) -> FinishedTest:
-        """Return a failed test with what is known if the driver can prepare no claim at all: only the first such test fails."""
+        """Return a failed test with what is known if the driver can prepare no claim at all: only the first of these tests fails."""
         needs_claims = requirement in self._repeatable | self._disruptive
         if done.verdict not in _EXAMINED or not needs_claims or not self._may_block:
             return done
