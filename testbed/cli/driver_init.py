@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from testbed.cli import options
 from testbed.errors import UsageError
 from testbed.onboarding.discovery.initialize import InitRequest, initialize
 from testbed.onboarding.discovery.questions import Questions
-from testbed.onboarding.discovery.sources import Source, find_source, process_source
+from testbed.onboarding.discovery.sources import Source, find_source, process_source, split_command
 from testbed.progress import Progress
 from testbed.waiting import set_patience
 
@@ -93,7 +92,7 @@ def _source(sources: Sequence[Path], name: str, images: Sequence[Path], flags: d
     if sources or values or images:
         raise UsageError("--process is a program of this host", hint="leave --from, --values and --image out")
     try:
-        return process_source(shlex.split(process), companions, name)
+        return process_source(split_command(process), companions, name)
     except ValueError as wrong:
         raise UsageError(f"--process {process!r}: {wrong}", hint="quote it as in a shell") from wrong
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,6 +64,11 @@ def find_source(
     if images:
         section["images"] = [each.absolute() for each in images]
     return Source(_label(name) or _name_of(paths[0]), section)
+
+
+def split_command(text: str) -> list[str]:
+    """Return the words of a command as a shell does, where a template variable is a part of a word. Raise ValueError for open quotes."""
+    return shlex.split(re.sub(r"\{\{\s*(\w+)\s*\}\}", r"{{\1}}", text))
 
 
 def process_source(command: Sequence[str], extra: Sequence[Path], name: str = "") -> Source:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import UsageError
-from testbed.onboarding.discovery.sources import INSTALLED, find_source, process_source, provisional
+from testbed.onboarding.discovery.sources import INSTALLED, find_source, process_source, provisional, split_command
 
 
 @pytest.fixture
@@ -68,6 +68,13 @@ def test_a_program_is_named_relative_to_the_driver_file(folder: Path, monkeypatc
     assert install
     assert install.process
     assert install.process.copied == {str(folder / "acme.bin"): folder / "acme.bin"}
+
+
+def test_a_template_variable_is_a_part_of_a_word() -> None:
+    words = split_command("./plugin --node {{ node }} --name='a b' --uid={{pod_uid}}")
+    assert words == ["./plugin", "--node", "{{node}}", "--name=a b", "--uid={{pod_uid}}"]
+    with pytest.raises(ValueError, match="closing quotation"):
+        split_command("./plugin 'open")
 
 
 def test_a_program_that_is_no_file_is_searched_on_the_nodes() -> None:
