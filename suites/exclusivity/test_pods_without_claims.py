@@ -108,3 +108,25 @@ def test_all_devices_of_a_node_are_claimed(scenario):
 
     assert owner.reachable_devices == owner.devices
     assert plain.reachable_devices == NONE
+
+
+@requirement(
+    "EXCL-006",
+    "When a container with a claim is restarted, pods without a claim must not get its device, neither running pods nor new ones.",
+    level=MUST,
+    tier=E2E,
+    source=DESIGN,
+    mutants=("leak-after-restarts-of-owners", "leak-to-every-container"),
+)
+def test_a_container_with_a_claim_is_restarted(scenario, node):
+    scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
+    plain = scenario.pod("plain").should_run().container("workload")
+    scenario.apply("basic/pod-on-a-node.yaml", node=node)
+    owner = scenario.pod("pod").should_run().container("workload").restart()
+
+    scenario.apply("exclusivity/pod.yaml", name="later", node=node, variables=[])
+    later = scenario.pod("later").should_run().container("workload")
+
+    assert owner.reachable_devices == owner.devices
+    assert plain.reachable_devices == NONE
+    assert later.reachable_devices == NONE

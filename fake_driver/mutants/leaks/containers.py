@@ -27,8 +27,8 @@ class _Leak(Driver):
 
     def additions(self, container: NewContainer) -> Additions | None:
         """Return what a new container gets, or None."""
-        if any(_METADATA in each for each in container.mounts) or not self._leaks_to(container):
-            return None  # a container with a mount of metadata has a claim
+        if _has_claim(container) or not self._leaks_to(container):
+            return None
         device, pool = self._collaborators.inventory.devices[0], self._collaborators.inventory.pool
         allocated = AllocatedDevice("device", pool, device.name)
         claim = PreparedClaim(ClaimRef("leaked", "default", "leaked"), (allocated,))
@@ -48,6 +48,11 @@ class _Leak(Driver):
 
     def _leaks_to(self, container: NewContainer, /) -> bool:
         raise NotImplementedError
+
+
+def _has_claim(container: NewContainer) -> bool:
+    """Return True if a container has a claim, which adds a mount of metadata."""
+    return any(_METADATA in each for each in container.mounts)
 
 
 def _character_devices(device: Device) -> dict[str, tuple[int, int]]:
@@ -82,6 +87,21 @@ class LeakToRestartedContainers(_Leak):
         return before > 0
 
 
+class LeakAfterRestartsOfOwners(_Leak):
+    """After a container with a claim was restarted, containers without a claim get the first device."""
+
+    _owners: ClassVar[list[tuple[str, str]]] = []
+
+    def additions(self, container: NewContainer) -> Additions | None:
+        """Return what a new container gets, or None."""
+        if _has_claim(container):
+            self._owners.append((container.sandbox, container.name))
+        return super().additions(container)
+
+    def _leaks_to(self, _container: NewContainer, /) -> bool:
+        return len(self._owners) > len(set(self._owners))
+
+
 class LeakToForgedEnvironment(_Leak):
     """A container that sets a device's variables itself gets the first device."""
 
@@ -105,6 +125,7 @@ ALL = (
     LeakToEveryContainer,
     LeakWhileClaimed,
     LeakToRestartedContainers,
+    LeakAfterRestartsOfOwners,
     LeakToForgedEnvironment,
     LeakWhenAllAreClaimed,
 )

@@ -75,6 +75,11 @@ def test_leak_to_restarted_containers(mutant: StartMutant) -> None:
     assert [_leaks(driver, each) for each in (PLAIN, FORGER, PLAIN)] == [False, False, True]
 
 
+def test_leak_after_restarts_of_owners(mutant: StartMutant) -> None:
+    driver = mutant("leak-after-restarts-of-owners")
+    assert [_leaks(driver, each) for each in (PLAIN, OWNER, PLAIN, OWNER, PLAIN)] == [False, False, False, False, True]
+
+
 def test_leak_to_forged_environment(mutant: StartMutant) -> None:
     driver = mutant("leak-to-forged-environment")
     assert [_leaks(driver, each) for each in (PLAIN, FORGER, OWNER)] == [False, True, False]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +164,13 @@ def test_the_command_of_a_container_succeeds_with_any_answer(argv: tuple[str, ..
     assert done.code == 0
     assert done.stdout == process.run(argv, check=False).stdout
     assert process.run(in_container(argv), check=False).code == process.run(argv, check=False).code
+
+
+@pytest.mark.parametrize("command", [in_container(["env"]), tuple(as_container(["env"]))])
+def test_variables_whose_names_no_shell_accepts_are_shown(command: tuple[str, ...]) -> None:
+    seen = process.run(command, env={"PATH": os.environ["PATH"], "DEVICE_my-claim": "0-1"}).stdout
+    assert "DEVICE_my-claim=0-1" in seen.splitlines()
+    assert command[0] == "env"  # bash keeps these variables, the shell of busybox does not
 
 
 def test_the_command_of_a_container_fails_if_the_probe_cannot_be_started(tmp_path: Path) -> None:
