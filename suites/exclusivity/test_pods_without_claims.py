@@ -80,12 +80,15 @@ def test_a_pod_forges_the_environment_of_a_claim(scenario, node):
     scenario.apply("exclusivity/pod.yaml", name="plain", node=node, variables=[])
     plain = scenario.pod("plain").should_run().container("workload")
 
-    variables = owner.variables_beside(plain)
-    scenario.apply("exclusivity/pod.yaml", name="forger", node=node, variables=variables)
-    forger = scenario.pod("forger").should_run().container("workload")
+    same, unknown = owner.variables_beside(plain), owner.variables_beside(plain, of_unknown_claim=True)
+    scenario.apply("exclusivity/pod.yaml", name="forger", node=node, variables=same)
+    scenario.apply("exclusivity/pod.yaml", name="other", node=node, variables=unknown)
+    forger = scenario.pod("forger").should_run_or_be_refused().container("workload")
+    other = scenario.pod("other").should_run_or_be_refused().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert forger.reachable_devices == NONE
+    assert other.reachable_devices == NONE
 
 
 @requirement(
@@ -104,7 +107,7 @@ def test_all_devices_of_a_node_are_claimed(scenario):
     owner = scenario.pod("pod").should_run().container("workload")
 
     scenario.apply("exclusivity/pod.yaml", name="plain", node=owner.pod.node, variables=[])
-    plain = scenario.pod("plain").should_run().container("workload")
+    plain = scenario.pod("plain").should_run_or_be_refused().container("workload")
 
     assert owner.reachable_devices == owner.devices
     assert plain.reachable_devices == NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Sett
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 _KEY = secrets.token_bytes(16)  # of this process only, so that values cannot be guessed from their digests
 # One line for each variable (line breaks in values are replaced), an empty line, then mount points and device nodes.
+_UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 # A shell replaces itself by its last command, whose /proc/self/environ then cannot be read any more. So `echo` is the last one.
 _PRINT_VARIABLES = r"tr '\n\0' '\1\n' </proc/self/environ; echo"
 _PRINT_ENVIRONMENT = rf"{_PRINT_VARIABLES}; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
@@ -67,8 +69,11 @@ class Container:
     def reachable_devices(self) -> SeenDevices:
         """Return the devices that the probe for containers without a claim finds in the running container, which may have a claim.
 
-        Raise NothingToJudge if `probe.without` shows nothing of a claim in its own container: then it proves nothing about others.
+        A container that the driver refused, and that does not run, has none. Raise NothingToJudge if `probe.without` shows nothing of a
+        claim in its own container: then it proves nothing about others.
         """
+        if self.name not in pod_states.running_containers(self.pod.object):
+            return SeenDevices(())
         probe = self.pod.world.driver_file.probe
         found = self._seen_through(probe.of_others)
         if probe.without and not found and self._allocated:
@@ -136,16 +141,20 @@ class Container:
             raise NothingToJudge("the claim adds no environment variable, mount or device node to its container")
         return found
 
-    def variables_beside(self, plain: Container) -> list[dict[str, str]]:
+    def variables_beside(self, plain: Container, *, of_unknown_claim: bool = False) -> list[dict[str, str]]:
         """Return the environment variables that a container without claims lacks, for a manifest; NothingToJudge if there is none.
 
-        Kubernetes expands $ in values, so each is doubled.
+        With `of_unknown_claim`, the UIDs of the pod's claims are replaced by one that no claim has. Kubernetes expands $ in values, so each
+        is doubled.
         """
         own, others = self._variables(), plain._variables()
         added = {name: value for name, value in own.items() if others.get(name) != value and name != "HOSTNAME"}
         if not added:
             raise NothingToJudge("the claim adds no environment variable to its container")
-        return [{"name": name, "value": value.replace("$", "$$")} for name, value in added.items()]
+        uids = [each.uid for each in self.pod.claims.values()] if of_unknown_claim else []
+        pattern = re.compile("|".join(map(re.escape, uids)) or "(?!)")
+        forged = {pattern.sub(_UNKNOWN_UID, name): pattern.sub(_UNKNOWN_UID, value) for name, value in added.items()}
+        return [{"name": name, "value": value.replace("$", "$$")} for name, value in forged.items()]
 
     def _variables(self) -> dict[str, str]:
         lines = self._output(("sh", "-c", _PRINT_VARIABLES)).splitlines()

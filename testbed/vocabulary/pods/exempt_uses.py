@@ -42,13 +42,6 @@ def require_devices(containers: Iterable[Container]) -> None:
             )
 
 
-def running_containers(pod: Object) -> list[str]:
-    """Return the names of the containers that run now, except for init containers that ended."""
-    status = pod.get("status", {})
-    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    return [str(each["name"]) for each in every if "running" in each.get("state", {})]
-
-
 def _is_refusal(event: Object) -> bool:
     return event.get("reason") in _REFUSED and not is_unknown_to_authorizer(event) and bool(event_text(event))
 

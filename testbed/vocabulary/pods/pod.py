@@ -30,7 +30,7 @@ from testbed.vocabulary.observing.prepare_errors import (
 )
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
-from testbed.vocabulary.pods.exempt_uses import require_devices, running_containers, running_or_refused
+from testbed.vocabulary.pods.exempt_uses import require_devices, running_or_refused
 from testbed.vocabulary.pods.pod_states import Check
 from testbed.vocabulary.pods.probe_results import SeenDevices, named_devices
 from testbed.vocabulary.world import World
@@ -150,7 +150,7 @@ class Pod:
     def should_run_or_be_refused(self) -> Pod:
         """Wait until all containers run, or an event says why they do not. Require that no container runs without its devices."""
         self.should("run or be refused", running_or_refused(lambda: self.events), budgets.RUN)
-        require_devices(self.containers(*running_containers(self.object)))
+        require_devices(self.containers(*pod_states.running_containers(self.object)))
         return self
 
     def should_recover(self) -> Pod:

@@ -157,3 +157,10 @@ def _unschedulable(pod: Object) -> list[Object]:
 
 def _is_true(condition: Object, kind: str) -> bool:
     return (condition["type"], condition["status"]) == (kind, "True")
+
+
+def running_containers(pod: Object) -> list[str]:
+    """Return the names of the containers that run now, except for init containers that ended."""
+    status = pod.get("status", {})
+    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return [str(each["name"]) for each in every if "running" in each.get("state", {})]

@@ -249,6 +249,26 @@ def test_the_variables_of_a_claim_can_be_set_by_another_pod(pod: Callable[..., P
         plain.variables_beside(plain)
 
 
+def test_variables_can_be_forged_for_a_claim_that_does_not_exist(pod: Callable[..., Pod]) -> None:
+    found = pod(RUNS)
+    kube = kube_of(found)
+    kube.objects["Pod", "here", "p"]["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimName": "one"}]
+    kube.objects["ResourceClaim", "here", "one"] = {"kind": "ResourceClaim", "metadata": {"name": "one", "uid": "u-1"}}
+    kube.outputs |= {"p/plain": "PATH=/bin\n", "p/c": "PATH=/bin\nCPUS_u-1=0-1\nGPU=u-2\n"}
+
+    forged = found.container("c").variables_beside(found.container("plain"), of_unknown_claim=True)
+
+    assert forged == [
+        {"name": "CPUS_00000000-0000-4000-8000-000000000000", "value": "0-1"},
+        {"name": "GPU", "value": "u-2"},
+    ]
+
+
+def test_a_refused_container_reaches_no_device(pod: Callable[..., Pod]) -> None:
+    refused = pod({"name": "c", "state": {"waiting": {"reason": "CreateContainerError"}}}, phase="Pending")
+    assert refused.container("c").reachable_devices == NONE
+
+
 def test_the_variables_of_a_container_are_read_in_a_shell(
     pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch
 ) -> None:

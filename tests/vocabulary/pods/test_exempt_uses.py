@@ -10,8 +10,9 @@ import pytest
 
 from testbed.drivers.published.slices import Device
 from testbed.vocabulary.observing.observation import NotObserved
-from testbed.vocabulary.pods.exempt_uses import require_devices, running_containers, running_or_refused
+from testbed.vocabulary.pods.exempt_uses import require_devices, running_or_refused
 from testbed.vocabulary.pods.pod import Pod
+from testbed.vocabulary.pods.pod_states import running_containers
 from testbed.waiting import NotYet
 
 ONE, OTHER = Device("d", "node-1", "gpu-0"), Device("d", "node-1", "gpu-1")
