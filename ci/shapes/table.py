@@ -46,7 +46,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "device-nodes",
         "containers find devices by device nodes, and no attribute identifies them",
-        own=("EXCL-001", "EXCL-002", "EXCL-003", "EXCL-004", "EXCL-005", "CDI-003"),
+        own=("EXCL-001", "EXCL-002", "EXCL-003", "EXCL-004", "EXCL-005", "EXCL-006", "CDI-003"),
         twin="leak-to-restarted-containers",
         caught_by=("EXCL-003",),
     ),

@@ -49,7 +49,7 @@ _CORE = (
     *_ids("RBAC", 1, 2, 3, 4, 5, 6),
     *_ids("LIFE", 2, 20, 22, 23),
     *_ids("UPGRADE", 2),
-    *_ids("EXCL", 1, 2, 3),
+    *_ids("EXCL", 1, 2, 3, 6),
 )
 
 PROFILES: dict[str, RequirementProfile] = {

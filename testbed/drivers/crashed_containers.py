@@ -9,7 +9,7 @@ from testbed.kube import messages
 from testbed.kube.client import Object
 
 # Reasons of runtime and kubelet for a container that they could not start or lost track of; the exit code is not the process's.
-_NOT_BY_PROCESS = frozenset({"StartError", "ContainerCannotRun", "ContainerStatusUnknown", "Unknown"})
+_NOT_BY_PROCESS = frozenset({messages.START_ERROR, "ContainerCannotRun", "ContainerStatusUnknown", "Unknown"})
 
 
 @dataclass(frozen=True)

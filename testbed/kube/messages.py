@@ -26,6 +26,10 @@ IMAGE_ERROR = "ErrImage"
 IMAGE_PULL = "ImagePull"
 INVALID_IMAGE = "InvalidImageName"
 CREATE_CONTAINER_ERROR = "CreateContainerError"
+RUN_CONTAINER_ERROR = "RunContainerError"
+
+# The reason of a container that ended before its process began, such as by a hook of the container runtime.
+START_ERROR = "StartError"
 
 # Beginnings of messages of the kubelet about images, in events with the reason Failed.
 IMAGE_EVENTS = ("Failed to pull image ", "Error: ErrImage", "Error: ImagePull")

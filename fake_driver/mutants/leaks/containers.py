@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fake_driver.atomic_files import write_atomically
 from fake_driver.devices.model import Device
 from fake_driver.mutants.leaks import nri_plugin
-from fake_driver.mutants.leaks.nri_plugin import Additions, NewContainer
+from fake_driver.mutants.leaks.nri_plugin import Additions, NewContainer, RefusedContainerError
+from fake_driver.preparing.cdi import CdiDevice
 from fake_driver.preparing.claims import AllocatedDevice, ClaimRef, PreparedClaim
 from fake_driver.preparing.device_metadata import VERSIONS, container_path, device_entry, file_content
 from fake_driver.preparing.driver import Driver
 
 _METADATA = "/dra-device-attributes/"
+_CLAIM = "CLAIM_"  # beginning of a variable; the rest of its name is the UID of a claim
 
 
 class _Leak(Driver):
@@ -110,6 +114,23 @@ class LeakToForgedEnvironment(_Leak):
         return any(each.startswith(f"{kind}_DEVICE_") for each in container.environment)
 
 
+class LeakToForgedClaims(_Leak):
+    """A container that sets the UID of an unknown claim gets the first device. One that sets the UID of a prepared claim is refused."""
+
+    def _cdi_device(self, uid: str, device: AllocatedDevice, mount: Mapping[str, Any] | None) -> CdiDevice:
+        found = super()._cdi_device(uid, device, mount)
+        return replace(found, env={**found.env, f"{_CLAIM}{uid}": device.device})
+
+    def _leaks_to(self, container: NewContainer, /) -> bool:
+        names = (each.partition("=")[0] for each in container.environment)
+        claims = {each.removeprefix(_CLAIM) for each in names if each.startswith(_CLAIM)}
+        with self._checkpoint.locked() as checkpoint:
+            prepared = claims.intersection(checkpoint.claims)
+        if prepared:
+            raise RefusedContainerError(f"claim {', '.join(prepared)} belongs to another container")
+        return bool(claims)
+
+
 class LeakWhenAllAreClaimed(_Leak):
     """When all ordinary devices of the node are prepared, containers without a claim get the first device."""
 
@@ -127,5 +148,6 @@ ALL = (
     LeakToRestartedContainers,
     LeakAfterRestartsOfOwners,
     LeakToForgedEnvironment,
+    LeakToForgedClaims,
     LeakWhenAllAreClaimed,
 )

@@ -1,4 +1,4 @@
-"""A minimal NRI plugin: it is asked about each new container and may add variables and mounts. `leaks` decides which.
+"""A minimal NRI plugin: it is asked about each new container, and may refuse it or add variables and mounts. `leaks` decides which.
 
 NRI is ttrpc on one socket with two connections: on the first one the runtime calls the plugin, on the second one the plugin registers.
 """
@@ -23,6 +23,11 @@ _REQUEST, _RESPONSE = 1, 2  # types of messages
 _FRAME, _HEADER = struct.Struct(">II"), struct.Struct(">IIBB")
 _CREATE_CONTAINER = 1 << 3  # in the mask of events
 _RETRY_SECONDS = 0.2
+_PERMISSION_DENIED = 7  # of gRPC
+
+
+class RefusedContainerError(Exception):
+    """The plugin does not let the runtime create a container."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,14 @@ class Plugin:
                 break
             call, received = received[_HEADER.size : _HEADER.size + length], received[_HEADER.size + length :]
             if kind == _REQUEST:
-                self._send(_TO_PLUGIN, stream, _RESPONSE, message((2, self._answer(call))))
+                self._send(_TO_PLUGIN, stream, _RESPONSE, self._response(call))
         self._received[_TO_PLUGIN] = received
+
+    def _response(self, call: bytes) -> bytes:
+        try:
+            return message((2, self._answer(call)))
+        except RefusedContainerError as refused:
+            return message((1, message((1, _PERMISSION_DENIED), (2, str(refused)))))
 
     def _answer(self, call: bytes) -> bytes:
         """Return the answer to a call; it is empty for those that need none."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from testbed.models.driver.probe import Observation
 from testbed.process import Completed
 from testbed.vocabulary import budgets
 from testbed.vocabulary.checked_sets import CheckedSet, NothingToCompare
+from testbed.vocabulary.claims import Claim
 from testbed.vocabulary.pods import device_metadata, pod_states
 from testbed.vocabulary.pods.device_metadata import Metadata
 from testbed.vocabulary.pods.probe_command import NOT_STARTED, in_container
@@ -25,7 +26,6 @@ from testbed.vocabulary.pods.probe_results import ProbeResult, SeenDevices, Sett
 _END_ITSELF = ("sh", "-c", "(sleep 0.1; kill 1) >/dev/null 2>&1 </dev/null &")
 _KEY = secrets.token_bytes(16)  # of this process only, so that values cannot be guessed from their digests
 # One line for each variable (line breaks in values are replaced), an empty line, then mount points and device nodes.
-_UNKNOWN_UID = "00000000-0000-4000-8000-000000000000"
 # A shell replaces itself by its last command, whose /proc/self/environ then cannot be read any more. So `echo` is the last one.
 _PRINT_VARIABLES = r"tr '\n\0' '\1\n' </proc/self/environ; echo"
 _PRINT_ENVIRONMENT = rf"{_PRINT_VARIABLES}; cut -d' ' -f5 /proc/self/mountinfo; find /dev -type c -o -type b"
@@ -69,11 +69,8 @@ class Container:
     def reachable_devices(self) -> SeenDevices:
         """Return the devices that the probe for containers without a claim finds in the running container, which may have a claim.
 
-        A container that the driver refused, and that does not run, has none. Raise NothingToJudge if `probe.without` shows nothing of a
-        claim in its own container: then it proves nothing about others.
+        Raise NothingToJudge if `probe.without` shows nothing of a claim in its own container: then it proves nothing about others.
         """
-        if self.name not in pod_states.running_containers(self.pod.object):
-            return SeenDevices(())
         probe = self.pod.world.driver_file.probe
         found = self._seen_through(probe.of_others)
         if probe.without and not found and self._allocated:
@@ -89,10 +86,14 @@ class Container:
 
     @property
     def _claim_names(self) -> list[str]:
-        """Return the names of the claims that the container refers to; for extended resources that is the pod's one claim."""
+        return [each.name for each in self._claims]
+
+    @property
+    def _claims(self) -> list[Claim]:
+        """Return the claims that the container refers to; for extended resources that is the pod's one claim."""
         claims, extended = self.pod.claims, self.pod.extended_claim
-        referred = [claims[each["name"]].name for each in self._references]
-        return referred + ([extended.name] if extended and self.extended_devices else [])
+        referred = [claims[each["name"]] for each in self._references]
+        return referred + ([extended] if extended and self.extended_devices else [])
 
     @property
     def _allocated(self) -> frozenset[Device]:
@@ -144,17 +145,17 @@ class Container:
     def variables_beside(self, plain: Container, *, of_unknown_claim: bool = False) -> list[dict[str, str]]:
         """Return the environment variables that a container without claims lacks, for a manifest; NothingToJudge if there is none.
 
-        With `of_unknown_claim`, the UIDs of the pod's claims are replaced by one that no claim has. Kubernetes expands $ in values, so each
+        With `of_unknown_claim`, the UID of each claim is replaced by one that no claim has. Kubernetes expands $ in values, so each
         is doubled.
         """
         own, others = self._variables(), plain._variables()
         added = {name: value for name, value in own.items() if others.get(name) != value and name != "HOSTNAME"}
         if not added:
             raise NothingToJudge("the claim adds no environment variable to its container")
-        uids = [each.uid for each in self.pod.claims.values()] if of_unknown_claim else []
-        pattern = re.compile("|".join(map(re.escape, uids)) or "(?!)")
-        forged = {pattern.sub(_UNKNOWN_UID, name): pattern.sub(_UNKNOWN_UID, value) for name, value in added.items()}
-        return [{"name": name, "value": value.replace("$", "$$")} for name, value in forged.items()]
+        variables = [{"name": name, "value": value.replace("$", "$$")} for name, value in added.items()]
+        for each in self._claims if of_unknown_claim else ():
+            variables = with_uid(variables, each.uid, str(uuid.uuid4()))
+        return variables
 
     def _variables(self) -> dict[str, str]:
         lines = self._output(("sh", "-c", _PRINT_VARIABLES)).splitlines()
@@ -239,6 +240,18 @@ class Container:
         """Return the devices in the output, and keep it for the evidence."""
         reader = ProbeReader(self.pod, self.name, lambda: self._allocated, lambda: frozenset(self._claim_names))
         return reader.read(probe, text, ended)
+
+
+def with_uid(variables: list[dict[str, str]], old: str, new: str) -> list[dict[str, str]]:
+    """Return the variables with another UID in names and values, which may be in upper case, with underscores, or without hyphens."""
+    return [{key: _with_uid(text, old, new) for key, text in each.items()} for each in variables]
+
+
+def _with_uid(text: str, old: str, new: str) -> str:
+    for hyphen in ("-", "_", ""):
+        one, other = old.replace("-", hyphen), new.replace("-", hyphen)
+        text = text.replace(one, other).replace(one.upper(), other.upper())
+    return text
 
 
 def with_digest(variable: str) -> str:

@@ -1,4 +1,4 @@
-"""Waits for a pod that uses claims in a way that the driver file exempts the driver from. `Pod` has the verb."""
+"""Waits for a pod that a driver may refuse, such as one that uses claims in a way that it is exempt from. `Pod` has the verb."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from testbed.vocabulary.pods.probe_results import named_devices
 from testbed.waiting import NotYet
 
 _REFUSED = (messages.FAILED_PREPARE, messages.FAILED_SANDBOX)
+_CONTAINER_REFUSED = {messages.CREATE_CONTAINER_ERROR, messages.RUN_CONTAINER_ERROR, messages.START_ERROR}
 
 
 def running_or_refused(events: Callable[[], Iterable[Object]]) -> pod_states.Check:
@@ -32,7 +33,7 @@ def running_or_refused(events: Callable[[], Iterable[Object]]) -> pod_states.Che
 
 def require_devices(containers: Iterable[Container]) -> None:
     """Raise NotObserved if a running container lacks a device of a claim that it refers to."""
-    for each in containers:
+    for each in (one for one in containers if one.devices):
         lacking = frozenset(each.devices) - frozenset(each.seen_devices)
         if lacking:
             raise NotObserved(
@@ -48,5 +49,6 @@ def _is_refusal(event: Object) -> bool:
 
 def _has_refused_container(pod: Object) -> bool:
     statuses = pod.get("status", {}).get("containerStatuses") or ()
-    reasons = [each.get("state", {}).get("waiting", {}).get("reason") for each in statuses]
-    return messages.CREATE_CONTAINER_ERROR in reasons
+    states = [each.get(key, {}) for each in statuses for key in ("state", "lastState")]
+    reasons = {one.get("reason") for each in states for one in each.values()}
+    return not reasons.isdisjoint(_CONTAINER_REFUSED)

@@ -110,6 +110,12 @@ class Pod:
         names = [each["name"] for each in self.object["spec"]["containers"]]
         return SeenDevices(result for each in self.containers(*names) for result in each.seen_devices.probe_results)
 
+    @property
+    def reachable_devices(self) -> SeenDevices:
+        """Return the devices that the probe for containers without a claim finds in the containers that run; none if the pod is refused."""
+        running = self.containers(*pod_states.running_containers(self.object))
+        return SeenDevices(result for each in running for result in each.reachable_devices.probe_results)
+
     def container(self, name: str) -> Container:
         """Return a container."""
         return Container(self, name)
@@ -148,8 +154,12 @@ class Pod:
         return self._with_recorded_devices()
 
     def should_run_or_be_refused(self) -> Pod:
-        """Wait until all containers run, or an event says why they do not. Require that no container runs without its devices."""
+        """Wait until all containers run, or an event says why they do not. Require that no container runs without its devices.
+
+        A refused pod may run after all within the budget MAY_RUN, because something else delayed it.
+        """
         self.should("run or be refused", running_or_refused(lambda: self.events), budgets.RUN)
+        eventually_true(self._has_running_container, budgets.MAY_RUN)
         require_devices(self.containers(*pod_states.running_containers(self.object)))
         return self
 
@@ -167,6 +177,12 @@ class Pod:
             expected = f"expected pod {self.name} to run only with its devices"
             raise NotObserved(f"{expected}\n  last seen: it runs, and sees {self._devices_text()}", by_driver=True)
         return self
+
+    def _has_running_container(self) -> bool:
+        now = self.object
+        if not pod_states.running_containers(now):
+            self.trigger_sync()
+        return bool(pod_states.running_containers(now))
 
     def _runs_after_sync(self) -> bool:
         self.trigger_sync()

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,18 @@ def test_leak_after_restarts_of_owners(mutant: StartMutant) -> None:
     assert [_leaks(driver, each) for each in (PLAIN, OWNER, PLAIN, OWNER, PLAIN)] == [False, False, False, False, True]
 
 
+def test_leak_to_forged_claims(mutant: StartMutant, fake_api: FakeApi) -> None:
+    driver = mutant("leak-to-forged-claims")
+    claim = fake_api.claim()
+    driver.prepare(claim)
+    (spec,) = (json.loads(path.read_text()) for path in driver.cdi_files)
+    (variable,) = (each for each in spec["devices"][0]["containerEdits"]["env"] if each.startswith("CLAIM_"))
+    assert [_leaks(driver, each) for each in (PLAIN, OWNER)] == [False, False]
+    assert _leaks(driver, replace(FORGER, environment=("CLAIM_other=gpu-0",)))
+    with pytest.raises(nri_plugin.RefusedContainerError, match="belongs to another container"):
+        _leaks(driver, replace(FORGER, environment=(variable,)))
+
+
 def test_leak_to_forged_environment(mutant: StartMutant) -> None:
     driver = mutant("leak-to-forged-environment")
     assert [_leaks(driver, each) for each in (PLAIN, FORGER, OWNER)] == [False, True, False]
@@ -120,6 +133,12 @@ class Runtime:
 
     def call(self, method: str, content: bytes, pieces: int = 1) -> bytes:
         """Call the plugin with a message in several frames, and return the payload of its answer."""
+        answer = self.answer_to(method, content, pieces)
+        assert not parts(answer, 1)
+        return b"".join(parts(answer, 2))
+
+    def answer_to(self, method: str, content: bytes, pieces: int = 1) -> bytes:
+        """Do the same, and return the whole answer with its status."""
         request = message((1, "nri.pkg.api.v1alpha1.Plugin"), (2, method), (3, content), (4, 2_000_000_000))
         sent = struct.pack(">IIBB", len(request), 5, 1, 0) + request
         size = -(-len(sent) // pieces)
@@ -129,14 +148,20 @@ class Runtime:
         self._file.flush()
         connection, stream, kind, answer = self.read()
         assert (connection, stream, kind) == (1, 5, 2)
-        return b"".join(parts(answer, 2))
+        return answer
 
 
 @pytest.fixture
 def runtime() -> Iterator[Runtime]:
     ours, theirs = socket.socketpair()
     additions = Additions({"A": "b"}, {"/there": Path("/here")}, {"/dev/gpu-0": (1, 3)})
-    plugin = Plugin(theirs, lambda container: additions if container == PLAIN else None)
+
+    def decide(container: NewContainer) -> Additions | None:
+        if container.name == "refused":
+            raise nri_plugin.RefusedContainerError("not this one")
+        return additions if container == PLAIN else None
+
+    plugin = Plugin(theirs, decide)
 
     def serve() -> None:
         with theirs, pytest.raises(EOFError):
@@ -173,3 +198,11 @@ def test_the_plugin_adds_to_some_containers(runtime: Runtime) -> None:
     assert list(fields(node)) == [(1, b"/dev/gpu-0"), (2, b"c"), (3, 1), (4, 3)]
     other = message((2, "sandbox"), (3, "other"))
     assert runtime.call("CreateContainer", message((2, other))) == b""
+
+
+def test_the_plugin_refuses_a_container(runtime: Runtime) -> None:
+    runtime.read()
+    answer = runtime.answer_to("CreateContainer", message((2, message((2, "sandbox"), (3, "refused")))))
+    (status,) = parts(answer, 1)
+    assert list(fields(status)) == [(1, 7), (2, b"not this one")]
+    assert not parts(answer, 2)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from testbed.errors import DriverFailed, NothingToJudge, UsageError, WaitTimeout
 from testbed.models.driver.probe import Probe
 from testbed.vocabulary.checked_sets import NONE, NothingToCompare
 from testbed.vocabulary.observing.observation import NotObserved
+from testbed.vocabulary.pods.container import Container
 from testbed.vocabulary.pods.pod import Pod
 from testbed.vocabulary.pods.probe_command import as_container, in_container
 from testbed.vocabulary.scenario import new_scenario
@@ -249,24 +251,19 @@ def test_the_variables_of_a_claim_can_be_set_by_another_pod(pod: Callable[..., P
         plain.variables_beside(plain)
 
 
-def test_variables_can_be_forged_for_a_claim_that_does_not_exist(pod: Callable[..., Pod]) -> None:
+def test_variables_of_a_claim_that_does_not_exist(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
+    uid, new = "0a1b-2c3d", "ffff-eeee"
+    monkeypatch.setattr(Container, "_claims", [SimpleNamespace(uid=uid)])
+    monkeypatch.setattr("testbed.vocabulary.pods.container.uuid.uuid4", lambda: new)
     found = pod(RUNS)
-    kube = kube_of(found)
-    kube.objects["Pod", "here", "p"]["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimName": "one"}]
-    kube.objects["ResourceClaim", "here", "one"] = {"kind": "ResourceClaim", "metadata": {"name": "one", "uid": "u-1"}}
-    kube.outputs |= {"p/plain": "PATH=/bin\n", "p/c": "PATH=/bin\nCPUS_u-1=0-1\nGPU=u-2\n"}
-
-    forged = found.container("c").variables_beside(found.container("plain"), of_unknown_claim=True)
-
-    assert forged == [
-        {"name": "CPUS_00000000-0000-4000-8000-000000000000", "value": "0-1"},
-        {"name": "GPU", "value": "u-2"},
+    plain, workload = found.container("plain"), found.container("c")
+    kube_of(found).outputs["p/plain"] = "PATH=/bin\n"
+    kube_of(found).outputs["p/c"] = f"CPUS_{uid}=1-2\nCPUS_0A1B_2C3D=3\nCLAIM=0a1b2c3d\n"
+    assert workload.variables_beside(plain, of_unknown_claim=True) == [
+        {"name": f"CPUS_{new}", "value": "1-2"},
+        {"name": "CPUS_FFFF_EEEE", "value": "3"},
+        {"name": "CLAIM", "value": "ffffeeee"},
     ]
-
-
-def test_a_refused_container_reaches_no_device(pod: Callable[..., Pod]) -> None:
-    refused = pod({"name": "c", "state": {"waiting": {"reason": "CreateContainerError"}}}, phase="Pending")
-    assert refused.container("c").reachable_devices == NONE
 
 
 def test_the_variables_of_a_container_are_read_in_a_shell(
