@@ -33,6 +33,7 @@ from testbed.progress import Screen
 from testbed.reporting import report, terminal
 
 _EXAMINED = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT)
+_TO_BE_REPEATED = "to be repeated"
 _TESTS_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -138,7 +139,7 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Show with -v the seconds of each test that passed, and which failed test will be repeated."""
         if report.failed and self._is_repeated(_plain(report.nodeid), fact_of(report)["verdict"]):
-            return "to be repeated", "R", "FAILED, will be repeated"
+            return _TO_BE_REPEATED, "R", "FAILED, will be repeated"
         if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
             return "passed", ".", f"PASSED ({report.duration:.1f} s)"
         return None
@@ -337,8 +338,17 @@ class Controller:
         seen = self._first_claims.try_after(requirement)
         if seen:
             self._may_repeat = self._repeats = False
+            self._show_as_failed(seen)
             return replace(done, message=f"{done.message}\n  {seen}")
         return done
+
+    def _show_as_failed(self, why: str) -> None:
+        """Print why no failed test is repeated, and let pytest count those that it took for tests to be repeated."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter:
+            reporter.ensure_newline()
+            reporter.write_line(why)
+            reporter.stats.setdefault("failed", []).extend(reporter.stats.pop(_TO_BE_REPEATED, ()))
 
     def _stop(self, why: str) -> None:
         """End the session, because the cluster is broken and cannot be repaired. xdist's main loop has its own switch."""

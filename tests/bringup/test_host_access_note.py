@@ -41,7 +41,7 @@ def _shown(driver: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     shown = io.StringIO()
     monkeypatch.setattr(made_cluster, "install_drivers", lambda _: None)
     resolved = SimpleNamespace(drivers=(load_driver_file(driver),), lock=lock_for("1.37"))
-    context: Any = SimpleNamespace(resolved=resolved, progress=Progress(Console(file=shown, width=300)))
+    context: Any = SimpleNamespace(resolved=resolved, cluster=None, progress=Progress(Console(file=shown, width=300)))
     made: Any = provider("local").dispatch(maker=MadeClusterProcedure, finder=lambda _: None)
     made.install_driver(context)
     return shown.getvalue()

@@ -92,7 +92,11 @@ def slice_spec(node: str, devices: int, **pool: int) -> Object:
         "devices": [
             {
                 "name": f"gpu-{index}",
-                "attributes": {"uuid": {"string": f"{node}-uuid-{index}"}, "model": {"string": "F100"}},
+                "attributes": {
+                    "uuid": {"string": f"{node}-uuid-{index}"},
+                    "model": {"string": "F100"},
+                    "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"},
+                },
                 "capacity": {"memory": {"value": "80Gi"}},
             }
             for index in range(devices)
@@ -125,8 +129,8 @@ class World:
         stays = ("Running", "Pending") if self.fault == "node-away" else ("Running",)
         for pod in (each for each in pods if each.get("status", {}).get("phase") not in stays):
             self._make_claims(pod)
-            self._schedule(pod)
-            self._start(pod)
+            if self._schedule(pod):
+                self._start(pod)
         self._drop_claims(pods)
 
     def _make_pods(self, daemonset: Object) -> None:
@@ -147,14 +151,18 @@ class World:
                     self.kube.put("ResourceClaim", name, pod["metadata"]["namespace"], owner=pod["metadata"]["name"])
         pod.setdefault("status", {})["resourceClaimStatuses"] = statuses
 
-    def _schedule(self, pod: Object) -> None:
+    def _schedule(self, pod: Object) -> bool:
+        """Allocate the claims of a pod. Return False if no device is free."""
         node = pod["spec"].setdefault("nodeName", pod["spec"].get("wantedNode", NODES[0]))
         for claim in self._claims(pod).values():
             if "status" not in claim:
                 taken = {each["status"]["allocation"]["devices"]["results"][0]["device"] for each in self._held(node)}
-                free = next(f"gpu-{i}" for i in range(DEVICES_PER_NODE) if f"gpu-{i}" not in taken)
+                free = next((f"gpu-{i}" for i in range(DEVICES_PER_NODE) if f"gpu-{i}" not in taken), None)
+                if free is None:
+                    return False
                 result = {"request": "cat", "driver": DRIVER, "pool": node, "device": free}
                 claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+        return True
 
     def _start(self, pod: Object) -> None:
         if self.fault == "image-missing":

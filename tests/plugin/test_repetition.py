@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from testbed.conformance.events import read
+from tests.plugin.example_suites import BAD
 
 Judge = Callable[..., Any]
 # Counts its attempts in a file, because a repetition may run in another process.
@@ -105,22 +106,10 @@ def test_beside(request):
 
 
 def test_a_failure_is_printed_when_it_happens_with_its_likely_cause(judge: Judge) -> None:
-    run = judge(
-        """
-@required(1)
-def test_it(scenario):
-    scenario.apply("claims/two-cats.yaml")
-    scenario.pod("pod-with-cats").should_run()
-
-@required(2)
-def test_later(scenario):
-    pass
-""",
-        fault="no-pods-start",
-    )
+    run = judge(BAD, fault="no-env")
     before, _, after = run.output.partition("= FAILURES")
-    assert "T-001 failed, will be repeated: expected pod pod-with-cats to run" in before
-    assert "  likely cause: the driver is not registered" in before
-    assert "T-001 fail: expected pod pod-with-cats to run" in before
-    assert "  evidence: out/evidence/T-001" in before
+    assert "T-002 failed, will be repeated: expected container container1 of pod pod-with-cats to see" in before
+    assert "  likely cause: the driver added nothing to the container" in before
+    assert "T-002 fail: expected container container1 of pod pod-with-cats to see" in before
+    assert "  evidence: out/evidence/T-002" in before
     assert after

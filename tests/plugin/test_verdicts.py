@@ -43,6 +43,13 @@ def test_the_text_of_a_failure_is_short_and_begins_with_the_cause(judge: Judge) 
     assert "def scenario" not in run.output
 
 
+def test_a_driver_that_can_prepare_no_claim_fails_one_requirement_only(judge: Judge) -> None:
+    run = judge(f"{GOOD}{BAD}", fault="no-pods-start")
+    assert run.verdicts == {"T-001": "fail", "T-002": "blocked"}
+    assert "no claim of the driver can be prepared: on node-1: " in run.output[: run.output.index("= FAILURES =")]
+    assert "no claim of the driver can be prepared: see T-001" in run.row("T-002").message
+
+
 def test_the_text_begins_with_the_cause_why_a_container_shows_no_device(judge: Judge) -> None:
     run = judge(BAD, fault="no-env")
     said = run.row("T-002").message.splitlines()
@@ -131,7 +138,9 @@ def test_a_mistake_in_a_file_of_the_user_blames_neither_driver_nor_cluster(judge
 
 def test_a_driver_that_is_not_registered_leaves_a_requirement_about_the_cluster_open(judge: Judge) -> None:
     about_cluster = GOOD.replace("required(1)", "required(2, about=CLUSTER)").replace("good", "cluster")
-    run = judge(f"{GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", fault="no-pods-start")
+    run = judge(
+        f"{GOOD}\nfrom testbed.conformance import CLUSTER\n{about_cluster}", "--maxfail=9", fault="no-pods-start"
+    )
     assert run.verdicts == {"T-001": "fail", "T-002": "blocked"}
     assert "blame: the driver, not the cluster: other requirements judge that" in run.output
     assert (run.report.result, run.report.cluster.result) == ("failed", "incomplete")
@@ -164,7 +173,7 @@ def test_a_clean_up_that_the_driver_prevents_is_the_drivers_failure(judge: Judge
 
 
 def test_a_failure_of_the_clean_up_decides_after_an_error_of_the_test_with_its_message(judge: Judge) -> None:
-    run = judge(f"{GOOD}    {{}}['nothing']\n", fault="pods-never-end")
+    run = judge(f"{GOOD}    {{}}['nothing']\n", "--maxfail=9", fault="pods-never-end")
     assert run.verdicts == {"T-001": "fail"}
     assert "all of kind Pod to be gone" in run.row("T-001").message
 

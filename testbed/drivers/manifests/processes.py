@@ -104,7 +104,7 @@ def _environment(driver_file: DriverFile, process: Process) -> list[Object]:
 
 
 def _filled(text: str, driver_file: DriverFile) -> str:
-    """Return a text of the driver file with its variables. What the kubelet would replace as a variable of its own stays as it is."""
+    """Return a text of the driver file with its variables. What the kubelet would replace as its own variable is kept."""
     variables: dict[str, Any] = {
         "node": _NODE,
         "pod_uid": _POD,
