@@ -25,7 +25,8 @@ class Peer:
     """A driver of another project in one configuration. Its driver file is in a folder of manifests/drivers, and has the peer's name.
 
     Its image, image.tar, contains a program of ci/versions/peers.yaml, or a Python module of locked wheels. `files` are folders and files
-    of the Go module of the program, and their places in the folder. `runtime` is the program that replaces the locked runc.
+    of the Go module of the program, and their places in the folder. `runtime` is the program that replaces the locked runc, and `nodes` the
+    number of worker nodes, if two are too many.
     """
 
     folder: str
@@ -36,6 +37,7 @@ class Peer:
     entrypoint: tuple[str, ...] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     runtime: str = ""
+    nodes: int = 0
 
 
 _DRANET = Peer(
@@ -68,6 +70,7 @@ PEERS: Mapping[str, Peer] = {
         "localhost/kubernetes-pydra:locked",
         module="pydra.plugins.network.driver",
         runtime="runc-1.4",
+        nodes=1,  # all nodes publish one pool, which is never complete with two
     ),
 }
 
@@ -110,8 +113,9 @@ def prepare(peer: str, work: Path, progress: Progress) -> Path:
 
 def options(peer: str, progress: Progress) -> list[str]:
     """Return the options for `dra-testbed run` that a peer needs."""
-    runtime = PEERS[peer].runtime
-    return [f"--binaries-from={_built(runtime, progress).parent}"] if runtime else []
+    wanted = PEERS[peer]
+    folder = [f"--binaries-from={_built(wanted.runtime, progress).parent}"] if wanted.runtime else []
+    return folder + ([f"--nodes={wanted.nodes}"] if wanted.nodes else [])
 
 
 def _image_of_program(peer: Peer, folder: Path, progress: Progress) -> Image:

@@ -33,6 +33,7 @@ from testbed.vocabulary.pods.pod_settings import on_node, with_pod_settings
 from testbed.vocabulary.pods.probe_command import as_container
 from testbed.vocabulary.pods.workloads import DaemonSet, pods_of
 from testbed.vocabulary.pull_secret import pull_secret_for
+from testbed.vocabulary.shared_allocations import with_shares
 from testbed.vocabulary.world import World
 from testbed.waiting import unshortened
 
@@ -147,8 +148,10 @@ class Scenario:
             self.ledger.create(document)
 
     def _apply_status(self, manifest: str, variables: dict[str, object], by: str, *, dry_run: bool = False) -> None:
+        driver = self.world.driver_file.driver
         for document in self._rendered(manifest, variables):
-            self.world.kube.apply(document, manager=by, force=False, subresource="status", dry_run=dry_run)
+            complete = with_shares(document, driver, self.world.slices)
+            self.world.kube.apply(complete, manager=by, force=False, subresource="status", dry_run=dry_run)
 
     def _rendered(self, manifest: str, variables: dict[str, object]) -> list[Object]:
         facts: dict[str, object] = {

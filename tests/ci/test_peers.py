@@ -254,7 +254,7 @@ def test_the_locked_module_of_a_peer_contains_its_program(peer: str) -> None:
 def test_a_peer_that_needs_another_runtime_gets_its_folder(prepared: Callable[[str], Path], tmp_path: Path) -> None:
     prepared("dranet")
 
-    assert preparing.options("kubernetes-pydra", Silent()) == [f"--binaries-from={tmp_path / 'runc-1.4'}"]
+    assert preparing.options("kubernetes-pydra", Silent()) == [f"--binaries-from={tmp_path / 'runc-1.4'}", "--nodes=1"]
     assert preparing.options("dranet", Silent()) == []
 
 
