@@ -23,7 +23,7 @@ def test_a_device_is_free_after_a_forced_deletion(scenario, driver, node):
     device = max(driver.devices_on(node))
     wanted = driver.identity(device)
     scenario.apply("basic/chosen-device.yaml", name="first", wanted=wanted)
-    scenario.pod("first").should_run().delete_by_force()
+    scenario.pod("first").should_run().delete(by_force=True)
 
     scenario.claim("first").should_be_deallocated()
     scenario.apply("basic/chosen-device.yaml", name="next", wanted=wanted)
@@ -45,7 +45,7 @@ def test_a_new_pod_and_claim_have_the_names_of_the_deleted_ones(scenario, node):
     scenario.apply("basic/claim-on-a-node.yaml", node=node)
     pod, claim = scenario.pod("pod").should_run(), scenario.claim("my-device")
 
-    pod.delete_by_force()
+    pod.delete(by_force=True)
     claim.delete()
     claim.should_be_gone()
     scenario.apply("basic/claim-on-a-node.yaml", node=node)

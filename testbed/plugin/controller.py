@@ -27,13 +27,20 @@ from testbed.models.report import DriverConformanceReport
 from testbed.models.requirement_enums import Subject, Tier, Verdict
 from testbed.plugin.canaries.first_claims import FirstClaims
 from testbed.plugin.canaries.surroundings import FailedTest, Interruption, Surroundings
-from testbed.plugin.finished_tests import FinishedTest, explain_interruption, fact_of, headline, summarize
+from testbed.plugin.finished_tests import (
+    TO_BE_REPEATED,
+    FinishedTest,
+    announce,
+    announce_end_of_repetitions,
+    explain_interruption,
+    fact_of,
+    summarize,
+)
 from testbed.plugin.running_tests import RunningTests
 from testbed.progress import Screen
 from testbed.reporting import report, terminal
 
 _EXAMINED = (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT)
-_TO_BE_REPEATED = "to be repeated"
 _TESTS_RAN = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
@@ -139,7 +146,7 @@ class Controller:
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Show with -v the seconds of each test that passed, and which failed test will be repeated."""
         if report.failed and self._is_repeated(_plain(report.nodeid), fact_of(report)["verdict"]):
-            return _TO_BE_REPEATED, "R", "FAILED, will be repeated"
+            return TO_BE_REPEATED, "R", "FAILED, will be repeated"
         if report.when == "call" and report.passed and _plain(report.nodeid) in self._tests:
             return "passed", ".", f"PASSED ({report.duration:.1f} s)"
         return None
@@ -290,7 +297,7 @@ class Controller:
         is_stopped = interruption is not None and not interruption.is_repaired
         to_repeat = not is_stopped and self.is_open(test)
         if done.verdict in _EXAMINED:
-            self._announce(requirement, done, to_repeat=to_repeat)
+            announce(self._reporter, requirement, done, self.context.request.report, to_repeat=to_repeat)
         if to_repeat and done.verdict is not Verdict.PASS:
             self._keep_names(done.evidence, beside)
         self._write(
@@ -338,35 +345,19 @@ class Controller:
         seen = self._first_claims.try_after(requirement)
         if seen:
             self._may_repeat = self._repeats = False
-            self._show_as_failed(seen)
+            announce_end_of_repetitions(self._reporter, seen)
             return replace(done, message=f"{done.message}\n  {seen}")
         return done
 
-    def _show_as_failed(self, why: str) -> None:
-        """Print why no failed test is repeated, and let pytest count those that it took for tests to be repeated."""
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter:
-            reporter.ensure_newline()
-            reporter.write_line(why)
-            reporter.stats.setdefault("failed", []).extend(reporter.stats.pop(_TO_BE_REPEATED, ()))
+    @property
+    def _reporter(self) -> Any:
+        return self.config.pluginmanager.get_plugin("terminalreporter")
 
     def _stop(self, why: str) -> None:
         """End the session, because the cluster is broken and cannot be repaired. xdist's main loop has its own switch."""
         line = why.partition("\n")[0]
         for each in filter(None, [self._session, self.config.pluginmanager.get_plugin("dsession")]):
             each.shouldstop = line
-
-    def _announce(self, requirement: str, done: FinishedTest, *, to_repeat: bool) -> None:
-        """Print a failure at once, with its likely cause: a run that is watched, or a log of CI, must not keep it until the end."""
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter:
-            what = "failed, will be repeated" if to_repeat else str(done.verdict)
-            evidence = "" if to_repeat else done.evidence
-            reporter.ensure_newline()
-            for line in headline(done.message):
-                reporter.write_line(f"{requirement} {what}: {line}" if line[:1] != " " else line)
-            if evidence:
-                reporter.write_line(f"  evidence: {shown(self.context.request.report / evidence)}")
 
     def _keep_names(self, evidence: str, beside: Sequence[str]) -> None:
         """Write the names of the tests that ran beside a failed one to its evidence."""

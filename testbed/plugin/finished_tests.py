@@ -1,21 +1,24 @@
-"""What the phases of one attempt of a test reported together. Used by the controller."""
+"""What the phases of one attempt of a test reported together, and the lines that announce it. Used by the controller."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.conformance.verdicts import worst
+from testbed.folders import shown
 from testbed.models.requirement_enums import Verdict
 from testbed.plugin.canaries.surroundings import Interruption
 from testbed.plugin.fixtures import NOTE, WAITED
 
 _CAUSES = ("  likely cause:", "  last seen:", "  blame:")
 _MOST_LINES = 3
+TO_BE_REPEATED = "to be repeated"  # what pytest counts a failed test as, until its last attempt
 
 
 @dataclass(frozen=True)
@@ -102,3 +105,22 @@ def headline(message: str) -> list[str]:
     """Return the first line of a failure, and those that say the likely cause and what was last seen."""
     first, *others = message.splitlines() or ["no message"]
     return [first, *(line for line in others if line.startswith(_CAUSES))][:_MOST_LINES]
+
+
+def announce(reporter: Any, requirement: str, done: FinishedTest, report: Path, *, to_repeat: bool) -> None:
+    """Print a failure at once, with its likely cause: a run that is watched, or a log of CI, must not keep it until the end."""
+    if reporter:
+        what = "failed, will be repeated" if to_repeat else str(done.verdict)
+        reporter.ensure_newline()
+        for line in headline(done.message):
+            reporter.write_line(f"{requirement} {what}: {line}" if line[:1] != " " else line)
+        if done.evidence and not to_repeat:
+            reporter.write_line(f"  evidence: {shown(report / done.evidence)}")
+
+
+def announce_end_of_repetitions(reporter: Any, why: str) -> None:
+    """Print why no failed test is repeated, and let pytest count those as failed that it took for tests to be repeated."""
+    if reporter:
+        reporter.ensure_newline()
+        reporter.write_line(why)
+        reporter.stats.setdefault("failed", []).extend(reporter.stats.pop(TO_BE_REPEATED, ()))

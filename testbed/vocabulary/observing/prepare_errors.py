@@ -6,6 +6,7 @@ A driver chooses the text of its errors, so a decision must only use what the ku
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.kube import messages
@@ -97,3 +98,14 @@ def is_unknown_to_authorizer(event: Object) -> bool:
     """Return True if a kubelet requested a claim before the API server's node authorizer knew the pod."""
     found = read_prepare_error(event)
     return bool(found and found.is_unknown_to_authorizer)
+
+
+def has_text(reason: str, text: str) -> Callable[[Object], bool]:
+    """Return a check whether an event has this reason, and this text in what Kubernetes wrote of its message."""
+    return lambda event: event.get("reason") == reason and text in text_by_kubernetes(event)
+
+
+def prepare_error(claim: str, because: str) -> tuple[str, Callable[[Object], bool]]:
+    """Return the words for an event that a driver failed to prepare a claim with this text in its error, and a check for it."""
+    what = f"that its driver failed to prepare claim {claim}" + (f": …{because}…" if because else "")
+    return what, lambda event: is_prepare_error(event, claim) and because in event["message"]

@@ -23,10 +23,10 @@ from testbed.vocabulary.observing.diagnosis import (
 )
 from testbed.vocabulary.observing.observation import Diagnosis, Meanwhile, NotObserved, Target, hold, observe
 from testbed.vocabulary.observing.prepare_errors import (
+    has_text,
     is_driver_unavailable,
-    is_prepare_error,
     is_unknown_to_authorizer,
-    text_by_kubernetes,
+    prepare_error,
 )
 from testbed.vocabulary.pods import pod_states
 from testbed.vocabulary.pods.container import Container
@@ -125,13 +125,8 @@ class Pod:
         return tuple(self.container(name) for name in names)
 
     def delete(self, *, by_force: bool = False) -> Pod:
-        """Delete the pod without waiting; with `by_force` it is removed from the API at once, before its kubelet has ended it."""
+        """Delete the pod without waiting; `by_force` removes it from the API at once, before its kubelet has ended it."""
         self.world.kube.delete(self.object, grace=0 if by_force else None)
-        return self
-
-    def delete_by_force(self) -> Pod:
-        """Remove the pod from the API at once, as `kubectl delete --force` does; its kubelet ends it later."""
-        self.world.kube.delete(self.object, grace=0)
         return self
 
     def trigger_sync(self) -> Pod:
@@ -203,7 +198,7 @@ class Pod:
 
     def should_have_event(self, reason: str, text: str) -> Pod:
         """Wait for an event with this reason and this text in its message, which only counts if Kubernetes wrote it."""
-        return self._wait_for_event(f"{reason}: …{text}…", _has_text(reason, text))
+        return self._wait_for_event(f"{reason}: …{text}…", has_text(reason, text))
 
     def should_fail_to_prepare(self, claim: str, because: str = "") -> Pod:
         """Wait for an event that the driver answered NodePrepareResources with an error, for this claim or for the whole call.
@@ -211,17 +206,16 @@ class Pod:
         `because` is a text in the error.
         """
         with self._describing_devices():
-            what, matches = _prepare_error(claim, because), _is_prepare_error(claim, because)
-            return self._wait_for_event(what, matches, self._require_pending)
+            return self._wait_for_event(*prepare_error(claim, because), self._require_pending)
 
     def should_have_event_again(self, reason: str, text: str) -> Pod:
         """Trigger a sync and wait until the event occurs again; no container may be started meanwhile."""
-        return self._wait_for_event_again(f"{reason}: …{text}…", _has_text(reason, text))
+        return self._wait_for_event_again(f"{reason}: …{text}…", has_text(reason, text))
 
     def should_fail_to_prepare_again(self, claim: str, because: str = "") -> Pod:
         """Trigger a sync and wait until the driver answers with an error again; no container may be started meanwhile."""
         with self._describing_devices():
-            return self._wait_for_event_again(_prepare_error(claim, because), _is_prepare_error(claim, because))
+            return self._wait_for_event_again(*prepare_error(claim, because))
 
     def should_wait_for_its_driver(self) -> Pod:
         """Wait for an event that the driver is not registered or does not answer."""
@@ -380,18 +374,6 @@ class Pod:
     @property
     def _target(self) -> Target:
         return Target("v1", "Pod", self.namespace, self.name)
-
-
-def _has_text(reason: str, text: str) -> Callable[[Object], bool]:
-    return lambda event: event.get("reason") == reason and text in text_by_kubernetes(event)
-
-
-def _prepare_error(claim: str, because: str) -> str:
-    return f"that its driver failed to prepare claim {claim}" + (f": …{because}…" if because else "")
-
-
-def _is_prepare_error(claim: str, because: str) -> Callable[[Object], bool]:
-    return lambda event: is_prepare_error(event, claim) and because in event["message"]
 
 
 @dataclass

@@ -278,7 +278,7 @@ def test_a_pod_on_a_dead_node_does_not_blame_the_driver(pod: Callable[..., Pod])
 def test_a_forced_deletion_has_no_grace_period(pod: Callable[..., Pod], monkeypatch: pytest.MonkeyPatch) -> None:
     forced, asked = pod(RUNS), list[Any]()
     monkeypatch.setattr(kube_of(forced), "delete", lambda each, **how: asked.append((each["metadata"]["name"], how)))
-    forced.delete_by_force()
+    forced.delete(by_force=True)
     assert asked == [("p", {"grace": 0})]
 
 
