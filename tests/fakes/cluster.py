@@ -54,6 +54,13 @@ class FakeTestbed:
     kept_nodes: dict[str, list[str]] = field(default_factory=dict)
 
 
+def vendor_file() -> str:
+    """Return the text of the driver file as a vendor would write it: without an installation, and for the devices of this cluster."""
+    text = driver_path().read_text()
+    head, tail = text.index("  install:"), text.index("  pods:")
+    return (text[:head] + text[tail:]).replace(", match: resource.kubernetes.io/pcieRoot", "")
+
+
 def driver_path() -> Path:
     return folders.data("manifests") / "drivers" / "fake-gpu.yaml"
 
@@ -92,11 +99,7 @@ def slice_spec(node: str, devices: int, **pool: int) -> Object:
         "devices": [
             {
                 "name": f"gpu-{index}",
-                "attributes": {
-                    "uuid": {"string": f"{node}-uuid-{index}"},
-                    "model": {"string": "F100"},
-                    "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"},
-                },
+                "attributes": {"uuid": {"string": f"{node}-uuid-{index}"}, "model": {"string": "F100"}},
                 "capacity": {"memory": {"value": "80Gi"}},
             }
             for index in range(devices)

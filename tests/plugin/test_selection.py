@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed import folders
+from tests.fakes.cluster import vendor_file
 
 Judge = Callable[..., Any]
 _TWO = "@required(1)\ndef test_one():\n    pass\n\n@required(2)\ndef test_two():\n    pass\n"
@@ -124,10 +124,8 @@ def test_the_suites_do_not_run_with_a_python_that_ignores_assertions(
 def test_known_failures_of_the_driver_file_can_be_ignored(
     judge: Judge, pytester: pytest.Pytester, flags: tuple[str, ...], code: int
 ) -> None:
-    text = (folders.data("manifests") / "drivers/fake-gpu.yaml").read_text()
-    head, tail = text.index("  install:"), text.index("  pods:")
     known = "  known:\n  - {id: T-001, reason: the pool is ignored, until: 2999-01-01}\n"
-    (pytester.path / "vendor.yaml").write_text(f"{text[:head]}  install: {{installed: true}}\n{text[tail:]}{known}")
+    (pytester.path / "vendor.yaml").write_text(vendor_file() + known)
     run = judge("@required(1)\ndef test_it():\n    assert 0\n", "--driver", "vendor.yaml", *flags)
     assert (run.report.result, run.result.ret) == ("failed", code)
     assert "known: the pool is ignored, until 2999-01-01" in run.output

@@ -11,6 +11,7 @@ import yaml
 from testbed import folders
 from testbed.conformance.events import read
 from testbed.conformance.results import exit_code
+from tests.fakes.cluster import vendor_file
 from tests.plugin.example_suites import BAD, GOOD
 
 Judge = Callable[..., Any]
@@ -213,9 +214,7 @@ def test_the_report_folder_has_every_file(judge: Judge) -> None:
 
 def test_hardware_is_synthetic_only_if_the_driver_file_says_so(judge: Judge, pytester: pytest.Pytester) -> None:
     assert judge(GOOD).report.environment.hardware == "synthetic"
-    text = (folders.data("manifests") / "drivers/fake-gpu.yaml").read_text()
-    head, tail = text.index("  install:"), text.index("  pods:")
-    (pytester.path / "vendor.yaml").write_text(text[:head] + text[tail:])
+    (pytester.path / "vendor.yaml").write_text(vendor_file())
     assert judge(GOOD, "--driver", "vendor.yaml").report.environment.hardware == "unknown"
 
 

@@ -81,7 +81,7 @@ def test_a_component_that_cannot_be_restarted_is_not_repaired(tmp_path: Path, mo
 
 
 def test_the_api_server_is_restarted_after_etcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.waiting._patience", 0.05)
+    monkeypatch.setattr("testbed.waiting._patience", 0.001)
     place = Place(tmp_path, _ABLE | {Capability.RESTART_API_SERVER})
     place.cluster.dead.append("control-plane/etcd")
     found = place.examine(time.time() - 1, time.time())
