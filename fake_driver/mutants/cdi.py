@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import threading
 from collections.abc import Mapping
@@ -78,6 +79,15 @@ class CdiFileIsLost(Driver):
         timer.daemon = True
         timer.start()
         return answer
+
+
+class CdiFilesEndWithTheDriver(Driver):
+    """The driver removes its CDI files when it stops, so a container that starts later finds none."""
+
+    def recover(self) -> None:
+        """Recover, and remove the CDI files at the end of this process."""
+        super().recover()
+        atexit.register(self._cdi.remove_all)
 
 
 class CdiFileIsReplaced(Driver):
@@ -197,6 +207,7 @@ ALL = (
     no_env_for_administrators,
     no_env_for_passthrough,
     CdiFileIsLost,
+    CdiFilesEndWithTheDriver,
     CdiFileIsReplaced,
     CdiFileIsCompletedLate,
     ReuseCdiNames,

@@ -184,7 +184,6 @@ def test_a_request_without_an_amount_gets_the_default(scenario, driver, node):
     features=("capacity", "identity"),
     gates=("DRAConsumableCapacity",),
     mutants=(
-        "first-device-only",
         "sharing-missing",
         "no-env",
     ),

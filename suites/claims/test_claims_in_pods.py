@@ -228,7 +228,7 @@ def test_containers_of_each_kind_share_a_claim(scenario):
     tier=E2E,
     source="KEP-4381, section Managing resources",
     features=("per-container",),
-    mutants=("claims-leak-to-all-containers", "no-env"),
+    mutants=("leak-to-every-container", "no-env"),
 )
 def test_nothing_is_seen_of_a_claim_that_no_container_refers_to(scenario, node):
     scenario.apply("basic/pod-on-a-node.yaml", node=node)

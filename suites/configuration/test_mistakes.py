@@ -126,7 +126,7 @@ def test_the_error_names_the_invalid_field(scenario, driver):
     gates=("DRAPrioritizedList",),
     given=("unshared",),
     source="API reference: ResourceClaim v1 resource.k8s.io, DeviceClaimConfiguration.requests",
-    mutants=("ignores-config-of-subrequests", "ignores-config-of-alternatives", "swallows-config-errors"),
+    mutants=("ignores-config-of-alternatives", "swallows-config-errors"),
 )
 @pytest.mark.parametrize("request_name", ["device/common", "device"], ids=["alternative", "request"])
 def test_an_invalid_configuration_of_an_alternative_is_refused(scenario, driver, request_name):

@@ -16,7 +16,7 @@ MISSING = "no-such-handler"
     tier=DISRUPTIVE,
     needs=DRIVER,
     source=PREPARED,
-    mutants=("cdi-file-is-lost",),
+    mutants=("cdi-files-end-with-the-driver",),
 )
 def test_a_sandbox_is_created_while_the_driver_is_away(scenario, daemon, node):
     scenario.apply("lifecycle/runtime-class.yaml", handler=MISSING)
@@ -40,7 +40,7 @@ def test_a_sandbox_is_created_while_the_driver_is_away(scenario, daemon, node):
     tier=DISRUPTIVE,
     needs=DRIVER,
     source=PREPARED,
-    mutants=("starts-clean", "cdi-file-is-lost"),
+    mutants=("starts-clean", "cdi-files-end-with-the-driver"),
 )
 def test_the_driver_restarts_before_the_sandbox_is_created(scenario, daemon, node):
     scenario.apply("lifecycle/runtime-class.yaml", handler=MISSING)

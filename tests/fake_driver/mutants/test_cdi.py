@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,17 @@ def test_cdi_file_is_lost(mutant: StartMutant, fake_api: FakeApi, monkeypatch: p
     driver, claim = mutant("cdi-file-is-lost"), fake_api.claim()
     assert driver.prepare(claim).devices
     fake_api.wait_until(lambda: not driver.has_cdi_file(claim))
+
+
+def test_cdi_files_end_with_the_driver(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_the_end: list[Callable[[], object]] = []
+    monkeypatch.setattr("atexit.register", at_the_end.append)
+    driver, claim = mutant("cdi-files-end-with-the-driver"), fake_api.claim()
+    assert driver.prepare(claim).devices
+    assert driver.has_cdi_file(claim)
+    for each in at_the_end:
+        each()
+    assert not driver.has_cdi_file(claim)
 
 
 def test_cdi_file_is_replaced(mutant: StartMutant, fake_api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
