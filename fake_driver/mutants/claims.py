@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,14 +45,15 @@ def lost_devices_shift_names(parts: Parts) -> Parts:
     return _with_inventory(parts, _CountDevices)
 
 
-class MisreadClaims(Driver):
+class MisreadClaims(Driver, ABC):
     """A driver that alters each claim after it has read it; the base class of mutants."""
 
     def _read_claim(self, ref: ClaimRef, timeout: float) -> Object:
         return self._alter(super()._read_claim(ref, timeout), ref)
 
+    @abstractmethod
     def _alter(self, claim: Object, ref: ClaimRef) -> Object:
-        raise NotImplementedError
+        """Return the claim as the mutant reads it."""
 
 
 class TakeDevicesOfOtherDrivers(MisreadClaims):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -90,13 +91,14 @@ class _DevicesInUse:
         return frozenset(name for devices in self._devices.values() for where, name in devices if where == pool)
 
 
-class _Disturbed(Publisher):
+class _Disturbed(Publisher, ABC):
     """A publisher that calls `_disturb` when its slices have been there for a moment; the base class of mutants."""
 
     _is_scheduled = _is_due = False
 
+    @abstractmethod
     def _disturb(self) -> None:
-        raise NotImplementedError
+        """Do with the slices what the mutant does wrong."""
 
     def _reconcile(self) -> None:
         if self._is_due:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ _METADATA = "/dra-device-attributes/"
 _CLAIM = "CLAIM_"  # beginning of a variable; the rest of its name is the UID of a claim
 
 
-class _Leak(Driver):
+class _Leak(Driver, ABC):
     """A driver that is correct for claims, and adds the node's first device to some containers without a claim."""
 
     def recover(self) -> None:
@@ -50,8 +51,9 @@ class _Leak(Driver):
     def _leaked_files(self) -> Path:
         return self._metadata._folder.parent / "leaked"
 
+    @abstractmethod
     def _leaks_to(self, container: NewContainer, /) -> bool:
-        raise NotImplementedError
+        """Return True if a container without a claim gets the device."""
 
 
 def _has_claim(container: NewContainer) -> bool:
